@@ -11,7 +11,7 @@ import { App } from './view/app.tsx';
  * state/  signals: session, open conversation, list, route, keys
  * view/   components, after the part of the page: app, list/, inbox, conversation/ (header, composer, people, runs), thread/
  *         (messages, calls, approvals, failures), timeline/, answer/ ("why?"), system/, palette; parts/ and markdown/ serve all
- * style/  CSS, one file per part of the page; parts.css has the classes that all share: wraps, column, stacked, inline, scrolls, frame, breaks
+ * style/  CSS, one file per part of the page; parts.css has the classes that all share: stacked-1 to -3, abreast, wraps, inline, column, frame, one-line
  *
  * model/ imports neither api/, state/ nor view/; no text of another author reaches the page without escapes.
  */

@@ -149,12 +149,10 @@ export const KIND_LABELS: Readonly<Record<InboxItem['kind'], string>> = {
 /** Two short tones, without a file. */
 function beep(): void {
   const context = new AudioContext();
-  const volume = context.createGain();
-  volume.gain.value = 0.08;
+  const volume = new GainNode(context, { gain: 0.08 });
   volume.connect(context.destination);
   for (const [place, frequency] of [660, 880].entries()) {
-    const tone = context.createOscillator();
-    tone.frequency.value = frequency;
+    const tone = new OscillatorNode(context, { frequency });
     tone.connect(volume);
     tone.start(context.currentTime + place * 0.12);
     tone.stop(context.currentTime + place * 0.12 + 0.1);

@@ -160,7 +160,10 @@ function TokenGate() {
 function TokenForm() {
   const [token, setToken] = useState('');
   return (
-    <form onSubmit={onSubmit(() => token.trim() !== '' && enterWith(`Bearer ${token.trim()}`))}>
+    <form
+      class="stacked-3"
+      onSubmit={onSubmit(() => token.trim() !== '' && enterWith(`Bearer ${token.trim()}`))}
+    >
       <h1>Parley</h1>
       <input hidden type="text" autocomplete="username" value={location.host} readOnly />
       <label for="token">This daemon requires a token</label>
@@ -183,11 +186,13 @@ function TokenForm() {
       <button type="submit" class="primary">
         Enter
       </button>
-      <p class="muted">
+      <p class="muted text-small">
         <code>parley token</code> prints it, and <code>parley token --url</code> an address that signs a
         browser in once. With tokens of your own, <code>parley token NAME --url</code> makes one for a person.
       </p>
-      <p class="muted">This browser stays signed in for 30 days, in all tabs. It does not keep the token.</p>
+      <p class="muted text-small">
+        This browser stays signed in for 30 days, in all tabs. It does not keep the token.
+      </p>
     </form>
   );
 }
@@ -197,10 +202,10 @@ const RETRY_MS = 2_000;
 function Unreachable() {
   useEffect(() => whileVisible(enter, RETRY_MS), []);
   return (
-    <div role="status">
+    <div class="stacked-3" role="status">
       <h1>Parley</h1>
       <p>Not connected. Trying again…</p>
-      <p class="muted">Check that the daemon is running.</p>
+      <p class="muted text-small">Check that the daemon is running.</p>
     </div>
   );
 }

@@ -60,7 +60,7 @@ export function InboxPage() {
           </p>
         )}
         {isListed.value && items.length === 0 && (
-          <div class="empty muted">
+          <div class="empty muted stacked-2">
             <p>Nothing needs you.</p>
             <p class="muted">Approvals, questions and failures of all conversations appear here.</p>
           </div>
@@ -108,7 +108,7 @@ function Items({ label, items, chosen, choose, setWriting }: ItemsProps) {
       {groupsOf(items).map((group) => (
         <li key={group[0]?.conversation}>
           <h3>
-            <bdi>{group[0]?.title}</bdi>
+            <bdi class="one-line">{group[0]?.title}</bdi>
             {group[0] && <SharedId id={group[0].conversation} title={group[0].title} />}
           </h3>
           {group.map((item) => (
@@ -239,16 +239,16 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
     >
       <Button class="inbox-line" aria-expanded={isChosen} onClick={() => article.current?.focus()}>
         <Avatar id={agent} size="small" />
-        <span>
+        <span class="fills">
           <span class="by wraps text-small">
             <span class="kind">{KIND_LABELS[kind]}</span>
             <When at={since} />
           </span>
-          <span class="summary">{content && summaryOf(content)}</span>
+          <span class="summary one-line">{content && summaryOf(content)}</span>
         </span>
       </Button>
       {isChosen && (
-        <div class="detail text-small stacked">
+        <div class="detail text-small stacked-3">
           <p class="by wraps text-small">
             <Name id={agent} />
             {content && 'asker' in content && content.asker && (
@@ -256,12 +256,12 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
                 For <bdi>{content.asker}</bdi>
               </span>
             )}
-            <a class="opens" href={linkTo.conversation(conversation)} onClick={open}>
+            <a class="opens one-line at-end" href={linkTo.conversation(conversation)} onClick={open}>
               <bdi>{title}</bdi>
             </a>
           </p>
           <InConversation.Provider value={conversation}>
-            <fieldset disabled={!mayAnswer(item)}>
+            <fieldset class="fits" disabled={!mayAnswer(item)}>
               {content && 'said' in content && content.said && <Markdown text={content.said} />}
               {content && <Content {...{ item, content, onDone }} onDismiss={onDismiss} />}
             </fieldset>

@@ -148,24 +148,24 @@ function OptionText({ choice }: { readonly choice: Choice }) {
   if (choice.kind === 'agent')
     return (
       <>
-        <span class="line">
+        <span class="line abreast">
           <Avatar id={choice.slug} size="small" />
-          <bdi>{choice.name}</bdi>
+          <bdi class="one-line">{choice.name}</bdi>
         </span>
         <span class="muted">{choice.description}</span>
       </>
     );
   if (choice.kind === 'conversation')
     return (
-      <span class="line">
-        <bdi class="title">{choice.title}</bdi>
+      <span class="line abreast">
+        <bdi class="title one-line">{choice.title}</bdi>
         <When at={choice.at} />
       </span>
     );
   if (choice.kind === 'command')
     return (
-      <span class="line">
-        <bdi>{choice.command.name}</bdi>
+      <span class="line abreast">
+        <bdi class="one-line">{choice.command.name}</bdi>
         <span class="shortcut">
           {choice.command.keys?.split(', ').map((key) => (
             <kbd key={key}>{key}</kbd>
@@ -176,12 +176,12 @@ function OptionText({ choice }: { readonly choice: Choice }) {
   const { author, title, conversation, at, snippet, marks } = choice.hit;
   return (
     <>
-      <span class="line">
-        <bdi class="title">{author.name}</bdi>
-        <bdi class="muted">{title ?? conversation}</bdi>
+      <span class="line abreast">
+        <bdi class="title one-line">{author.name}</bdi>
+        <bdi class="muted one-line">{title ?? conversation}</bdi>
         <When at={at} />
       </span>
-      <bdi class="snippet">
+      <bdi class="snippet breaks">
         {partsOf(snippet, marks).map(({ text, isFound }, place) =>
           isFound ? <mark key={place}>{text}</mark> : text.replaceAll('```', ''),
         )}

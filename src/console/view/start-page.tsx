@@ -39,7 +39,7 @@ export function StartPage() {
         </p>
         <NameQuestion />
         <h3 id="team">Your team</h3>
-        <ul class="team" aria-labelledby="team">
+        <ul class="team stacked-2" aria-labelledby="team">
           {agents.value.map(({ slug, name, description }) => (
             <li key={slug}>
               <AgentCard {...{ slug, name, description }} />
@@ -50,7 +50,7 @@ export function StartPage() {
       </div>
       <Composer onPost={begin} place="" workflow={workflow}>
         {isOperator.value && workflows.value.length > 0 && (
-          <label>
+          <label class="inline">
             <span class="muted">Workflow</span>
             <Select
               label="Workflow"
@@ -74,10 +74,10 @@ function NeedsYou() {
   return (
     <section class="now" aria-labelledby="needs-you">
       <h3 id="needs-you">Needs you</h3>
-      <ul>
+      <ul class="frame">
         {groups.slice(0, MOST_SHOWN).map(([first, ...others]) => (
           <li key={first?.conversation}>
-            <a href={linkTo.conversation(first?.conversation ?? '')}>
+            <a class="wraps" href={linkTo.conversation(first?.conversation ?? '')}>
               <bdi class="title">
                 {withoutAnsi(first?.title ?? '')}{' '}
                 {first && <SharedId id={first.conversation} title={first.title} />}
@@ -104,10 +104,10 @@ function AtWork() {
   return (
     <section class="now" aria-labelledby="at-work">
       <h3 id="at-work">At work</h3>
-      <ul>
+      <ul class="frame">
         {working.slice(0, MOST_SHOWN).map(({ id, title, running }) => (
           <li key={id}>
-            <a href={linkTo.conversation(id)}>
+            <a class="wraps" href={linkTo.conversation(id)}>
               <bdi class="title">{withoutAnsi(title ?? id)}</bdi>
               <span class="muted">
                 {running.map((slug) => (
@@ -161,7 +161,7 @@ const STARTERS = [
 
 function Starters() {
   return (
-    <div class="starters">
+    <div class="starters stacked-2">
       <h3>Start with</h3>
       {STARTERS.map((text) => (
         <Button key={text} onClick={() => writeTo('', text)}>

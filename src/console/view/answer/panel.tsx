@@ -222,7 +222,7 @@ function WhatIfForm({ id, agent, index, recorded, written, onStart }: WhatIfForm
           onInput={onText(setPersona)}
         />
       </label>
-      <div class="pair stacked">
+      <div class="pair stacked-3">
         <label>
           Begin at
           <Select value={start} options={STARTS} onChoose={setStart} />
@@ -306,7 +306,7 @@ function Turn({ turn, change }: { readonly turn: WhatIfTurn; readonly change: st
       </h3>
       {failure && <p class="fault">{failure.message}</p>}
       {truncated && <p class="muted">The texts are cut, because they are too large for one answer.</p>}
-      <div class="sides stacked">
+      <div class="sides stacked-3">
         <Side title="Recorded" runs={[recorded]} />
         <Side title="Unchanged" runs={control} />
         <Side title={change} runs={changed} />
@@ -321,7 +321,7 @@ type Outcome = WhatIfTurn['recorded'] & Partial<Pick<WhatIfRun, 'verdict' | 'mes
 function Side({ title, runs }: { readonly title: string; readonly runs: readonly Outcome[] }) {
   return (
     <div class="side">
-      <h4>{title}</h4>
+      <h4 class="breaks">{title}</h4>
       {runs.length === 0 && <p class="muted">no run yet</p>}
       {runs.map(({ content, toolCalls, used, verdict, message, duration: took }, place) => (
         <div key={place} class="outcome frame">

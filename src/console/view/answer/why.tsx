@@ -69,7 +69,7 @@ function Changes({ now, before, previous }: ChangesProps) {
         <p class="muted">
           compared with the request for entry <EntryLinks entries={[previous]} />
         </p>
-        <ul class="changes">
+        <ul class="changes stacked-1">
           {changes.map((change, place) => (
             <Change key={place} change={change} />
           ))}
@@ -82,7 +82,7 @@ function Changes({ now, before, previous }: ChangesProps) {
 function Change({ change }: { readonly change: Difference }) {
   const placed = 'after' in change ? change.after : change.before;
   return (
-    <li class={change.op}>
+    <li class={`stacked-1 ${change.op}`}>
       <span class="sign" aria-hidden="true" />
       <span>
         <span class="unseen">{change.op}: </span>
@@ -114,7 +114,7 @@ function Window({ request }: OfRequest) {
       </div>
       <ul class="legend wraps text-tiny">
         {segments.map(({ group, tokens: own }) => (
-          <li key={group}>
+          <li key={group} class="inline">
             <span class="dot" style={groupStyle(group)} aria-hidden="true" />
             {group}
             <span class="muted">{count(own)}</span>
@@ -150,7 +150,7 @@ function RequestFacts({ request: { report } }: OfRequest) {
   return (
     <section>
       <Facts
-        class="facts"
+        class="facts text-small"
         facts={[
           ['Model', model],
           ['Sent', SENT[`${sent}`]],
@@ -285,7 +285,7 @@ function DefinitionSection({ id, agent, index, now }: DefinitionProps) {
         <code title={hash}>{hash.slice(0, 12)}</code>
       </p>
       {turns.previous === null && <p class="muted">This was the first turn of the agent.</p>}
-      <label class="compare muted">
+      <label class="compare muted stacked-1">
         Compare with
         <select
           value={other ?? ''}

@@ -8,7 +8,16 @@ import { requests } from '../../api/requests.ts';
 import { candidates, completed, mentionAt } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
 import { oneLine } from '../../model/format.ts';
-import { isAtWork, nameOf, ownMessages, recipientsHere, team, useThread } from '../../state/conversation.ts';
+import {
+  isAtWork,
+  isWhollyStopped,
+  nameOf,
+  ownMessages,
+  recipientsHere,
+  team,
+  useShown,
+  useThread,
+} from '../../state/conversation.ts';
 import type { ChosenFile } from '../../state/files.ts';
 import { choose, draftOf, filesFor, previewOf, progress, remove } from '../../state/files.ts';
 import { focusOn } from '../../state/keys.ts';
@@ -22,7 +31,7 @@ import {
   publisher,
   sender,
 } from '../../state/session.ts';
-import { NameFault, NameField, onSubmit, Select } from '../parts/controls.tsx';
+import { Button, NameFault, NameField, onSubmit, Select } from '../parts/controls.tsx';
 import { Avatar, Icon, IconButton } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/text.tsx';
 
@@ -95,7 +104,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
         <FilePicker label="Add files" multiple onChoose={(file) => choose(draft, file)}>
           <Icon name="clip" />
         </FilePicker>
-        {place !== '' && <StopButton id={place} />}
+        {place !== '' && <StopButton inField />}
         <button type="submit" class="primary send" disabled={writing.isEmpty} aria-label="Send">
           <Icon name="send" />
         </button>
@@ -104,12 +113,12 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
         {children}
         {place !== '' && <Signature />}
         {place !== '' && (
-          <label>
+          <label class="inline">
             <span class="muted">While they work</span>
             <Select label="Delivery" value={delivery} options={DELIVERIES} onChoose={setDelivery} />
           </label>
         )}
-        <span class="muted keys">
+        <span class="muted keys at-end">
           <kbd>Shift Enter</kbd> starts a line
         </span>
       </div>
@@ -136,26 +145,34 @@ function useDrop(onDrop: (file: File) => void): boolean {
   return isOver;
 }
 
-/** While something runs. Without a text it takes the place of Send (`composer.css`). */
-function StopButton({ id }: { readonly id: string }) {
-  const thread = useThread()?.thread;
+/**
+ * Stops all agents, or resumes them. While something runs it is in the message field, where it takes the place of Send without a text
+ * (`composer.css`); else in the head.
+ */
+export function StopButton({ inField = false }: { readonly inField?: boolean }) {
+  const here = useShown();
   const [isBusy, setBusy] = useState(false);
-  if (!isOperator.value || !thread || !isAtWork(thread)) return null;
-  const stop = async () => {
+  if (!isOperator.value || !here || isAtWork(here.thread) !== inField) return null;
+  const isStopped = isWhollyStopped(here.thread);
+  const [verb, word, icon] = isStopped
+    ? (['resume', 'Resume', 'play'] as const)
+    : (['stop', 'Stop', 'stop'] as const);
+  const act = async () => {
     setBusy(true);
-    await attempt(() => requests.stop(id, sender()));
+    await attempt(() => requests[verb](here.id, sender()));
     setBusy(false);
-    focusOn('composer');
+    if (inField) focusOn('composer');
   };
   return (
-    <IconButton
-      icon="stop"
-      class="stop"
-      aria-label="Stop"
-      title="Stop all agents"
+    <Button
+      class={verb}
+      title={inField ? 'Stop all agents' : undefined}
       disabled={isBusy}
-      onClick={() => void stop()}
-    />
+      onClick={() => void act()}
+    >
+      <Icon name={icon} />
+      <span class={inField ? 'unseen' : undefined}>{word}</span>
+    </Button>
   );
 }
 
@@ -180,7 +197,7 @@ function Signature() {
     ); // the token says so
   return (
     <>
-      <label for="name">
+      <label for="name" class="inline">
         <span class="muted">as {publisher.value}/</span>
         <NameField id="name" label="Your name" placeholder="your name" onEnter={() => focusOn('composer')} />
       </label>
@@ -312,7 +329,7 @@ function Suggestions({ writing }: { readonly writing: Writing }) {
           <Avatar id={agent.slug} size="small" />
           <bdi>{agent.name}</bdi>
           <span>@{agent.slug}</span>
-          <span class="muted">{agent.description}</span>
+          <span class="muted one-line">{agent.description}</span>
         </div>
       ))}
     </div>
@@ -386,7 +403,7 @@ function Chosen({ file }: { readonly file: ChosenFile }) {
   const label = inOneLine(name);
   const share = progress.value?.id === id ? progress.value.share : 0;
   return (
-    <li class={state.kind}>
+    <li class={`abreast ${state.kind}`}>
       {previewOf(id) ? <img src={previewOf(id)} alt="" /> : <Icon name="file" />}
       <span class="file-words breaks">
         <bdi class="file-name" title={label}>

@@ -8,10 +8,8 @@ import type { AgentState } from '../../model/thread/thread.ts';
 import { DOWNLOADS, download } from '../../state/commands.ts';
 import {
   connection,
-  isAtWork,
   isWhollyStopped,
   nameOf,
-  type Opened,
   participants,
   recipientsHere,
   team,
@@ -31,10 +29,10 @@ import { AnswerPanel } from '../answer/panel.tsx';
 import { Button, Confirm, LinkButton, Menu, Select } from '../parts/controls.tsx';
 import { useHeading } from '../parts/hooks.ts';
 import { Avatar, BackLink, Icon, Tabs } from '../parts/parts.tsx';
-import { NoSuchEntry, NotLoaded, UnknownConversation, useIsBegun } from '../parts/unknown.tsx';
+import { NotShown, useIsBegun } from '../parts/unknown.tsx';
 import { ThreadView } from '../thread/thread-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
-import { ChosenFiles, Composer } from './composer.tsx';
+import { ChosenFiles, Composer, StopButton } from './composer.tsx';
 import { Runs } from './runs.tsx';
 
 export function ConversationPage() {
@@ -54,9 +52,7 @@ export function ConversationPage() {
         <ArchivedBar id={at.id} />
         <Runs />
         <WaitingBar />
-        <UnknownConversation />
-        <NotLoaded />
-        <NoSuchEntry />
+        <NotShown />
         {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}
         <KeptPosts place={at.id} />
         <Composer key={`composer-${at.id}`} onPost={post} place={at.id} />
@@ -164,8 +160,8 @@ function Header() {
       />
       {isBegun && (
         <div class="controls">
-          <Settings here={here} />
-          <StopButton here={here} />
+          <Settings />
+          <StopButton />
           <ConversationMenu id={id} />
         </div>
       )}
@@ -173,14 +169,10 @@ function Header() {
   );
 }
 
-/** The thread changes, not its object: each part reads `useShown`, so that it updates. */
-interface OfConversation {
-  readonly here: Opened;
-}
-
 /** Phase and mode, and who answers next because of them. */
-function Settings({ here }: OfConversation) {
-  useShown();
+function Settings() {
+  const here = useShown();
+  if (!here) return null;
   const { floor } = here.thread;
   const { slugs, isAnswer } = recipientsHere('', here.thread);
   const [next = ''] = slugs;
@@ -191,7 +183,7 @@ function Settings({ here }: OfConversation) {
       title="Phase and mode: who answers"
       face={`${floor.phase} · ${floor.mode}`}
       items={() => (
-        <div class="settings">
+        <div class="settings stacked-2">
           <Choice
             name="Phase"
             value={floor.phase}
@@ -244,28 +236,9 @@ function Choice({ name, value, options, onChoose }: ChoiceProps) {
       <Select
         value={value}
         options={isKnown ? options : [value, ...options]}
-        isControlled
         onChoose={(chosen) => void attempt(() => onChoose(chosen))}
       />
     </label>
-  );
-}
-
-function StopButton({ here: { id, thread } }: OfConversation) {
-  useShown();
-  const [isBusy, setBusy] = useState(false);
-  if (!isOperator.value || isAtWork(thread)) return null; // then the message field has it
-  const isStopped = isWhollyStopped(thread);
-  const act = async () => {
-    setBusy(true);
-    await attempt(() => (isStopped ? requests.resume(id, sender()) : requests.stop(id, sender())));
-    setBusy(false);
-  };
-  return (
-    <Button class={isStopped ? 'resume' : 'stop'} disabled={isBusy} onClick={() => void act()}>
-      <Icon name={isStopped ? 'play' : 'stop'} />
-      {isStopped ? 'Resume' : 'Stop'}
-    </Button>
   );
 }
 
@@ -348,7 +321,7 @@ function People() {
             <summary class="chip text-small inline" aria-label={`${rest.length} other agents`}>
               +{rest.length}
             </summary>
-            <ul>{rest.map(chip)}</ul>
+            <ul class="wraps">{rest.map(chip)}</ul>
           </details>
         </li>
       )}

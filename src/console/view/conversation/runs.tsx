@@ -63,7 +63,7 @@ function Path({ run }: { readonly run: RunSoFar }) {
           return (
             <li
               key={node}
-              class={`${state}${branch ? ' branch' : ''}${beside ? ' beside' : ''}`}
+              class={`inline ${state}${branch ? ' branch' : ''}${beside ? ' beside' : ''}`}
               aria-current={state === 'current' ? 'step' : undefined}
             >
               {agent && <Avatar id={agent} size="small" />}
@@ -117,9 +117,9 @@ function Steps({ run }: { readonly run: RunSoFar }) {
   const thread = useThread()?.thread;
   const nodes = new Map(nodesOf(run).map((one) => [one.node, one]));
   return (
-    <ol class="run-steps stacked">
+    <ol class="run-steps stacked-3">
       {run.steps.map((step) => (
-        <li key={step.index} class={step.result ? 'done' : run.isOver ? 'ahead' : 'current'}>
+        <li key={step.index} class={`stacked-1 ${step.result ? 'done' : run.isOver ? 'ahead' : 'current'}`}>
           <p class="by wraps text-small">
             {step.agent && <Avatar id={step.agent} size="small" />}
             <LinkButton onClick={() => jumpTo(step.index)}>{step.node}</LinkButton>
@@ -145,7 +145,7 @@ function Outcomes({ step, node }: { readonly step: NodeVisit; readonly node: Pat
   const ways = node?.ways ?? [];
   const taken = wayOf(step, ways);
   return (
-    <ul class="outcomes wraps" aria-label="Outcomes">
+    <ul class="outcomes muted text-tiny wraps" aria-label="Outcomes">
       {ways.map((way) => (
         <li key={`${way.isCondition} ${way.by}`} class={way === taken ? 'taken' : ''}>
           {way.isCondition ? `if ${way.by}` : way.by} <span aria-hidden="true">→</span>

@@ -54,7 +54,7 @@ export function Sidebar() {
         </h1>
         <IconButton
           icon="question"
-          class="quiet keys"
+          class="quiet keys at-end"
           aria-label="Actions and keys"
           title="Actions and keys (?)"
           onClick={openCommands}
@@ -248,7 +248,9 @@ function SavedFilters() {
     <>
       {savedFilters.value.map(({ name: saved, ...one }) => (
         <span key={saved} class="saved-filter">
-          <LinkButton onClick={() => narrow(one)}>{saved}</LinkButton>
+          <LinkButton class="link one-line" onClick={() => narrow(one)}>
+            {saved}
+          </LinkButton>
           <IconButton
             icon="close"
             aria-label={`Remove the filter ${saved}`}
@@ -317,12 +319,12 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
             </span>
           )}
         </span>
-        <span class="meta">
+        <span class="meta abreast">
           {row.phase !== FIRST_FLOOR.phase && <span class="phase">{row.phase}</span>}
           {!isOpen && unsent.value.has(row.id) && <span class="draft">draft</span>}
           <State row={row} />
           {/* One element: with `.cost + time`, Chromium sometimes keeps the margin of before the cost appeared. */}
-          <span class="end">
+          <span class="end at-end">
             <Cost {...row} />
             {!isUnlisted(row) && <time dateTime={timeOf(row)}>{when(timeOf(row), Date.now())}</time>}
           </span>
@@ -414,7 +416,7 @@ function Menu({ row }: { readonly row: ConversationRow }) {
         };
         return (
           <>
-            <h2>
+            <h2 class="one-line">
               <bdi>{title}</bdi>
             </h2>
             {isOperator.value && (

@@ -213,7 +213,8 @@ function render(text: string, isTyped: boolean) {
   const code = tokens.filter(({ type }) => type === 'fence');
   if (code.length > 0 && !hljs) void loadHighlighter();
   const isLate = code.some(({ content }) => !hljs || (!isFirst && content.length > toHighlight));
-  return { fragment, lastBlock: offsetOf(text, line), isLate };
+  const last = text.split('\n').slice(line).join('\n');
+  return { fragment, lastBlock: text.length - last.length, isLate };
 }
 
 /** The text as it is rendered (MARKDOWN-4). */
@@ -236,10 +237,4 @@ function makeScrollable(element: Element): void {
   copy.textContent = 'Copy';
   copy.setAttribute('aria-label', 'Copy the code');
   frame.append(copy);
-}
-
-function offsetOf(text: string, line: number): number {
-  let offset = 0;
-  for (let n = 0; n < line; n++) offset = text.indexOf('\n', offset) + 1;
-  return offset;
 }

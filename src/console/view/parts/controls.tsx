@@ -70,13 +70,11 @@ interface SelectProps<V extends string> {
   /** A value that is its own text needs no pair. */
   readonly options: readonly (V | readonly [value: V, text: string, title?: string])[];
   readonly onChoose: (value: V) => void;
-  /** Shows `value` until that changes. */
-  readonly isControlled?: boolean;
   readonly isRequired?: boolean;
 }
 
-export function Select<V extends string>(props: SelectProps<V>) {
-  const { label, value, options, onChoose, isControlled, isRequired } = props;
+/** Shows `value` until that changes. */
+export function Select<V extends string>({ label, value, options, onChoose, isRequired }: SelectProps<V>) {
   return (
     <select
       aria-label={label}
@@ -84,7 +82,7 @@ export function Select<V extends string>(props: SelectProps<V>) {
       value={value}
       onChange={({ currentTarget }) => {
         const chosen = currentTarget.value as V;
-        if (isControlled) currentTarget.value = value;
+        currentTarget.value = value;
         onChoose(chosen);
       }}
     >
@@ -122,7 +120,7 @@ export function PanelForm({ class: look = '', action, children, ...props }: Pane
       .finally(() => setBusy(false));
   };
   return (
-    <form class={`panel-form stacked ${look}`} onSubmit={onSubmit(submit)}>
+    <form class={`panel-form stacked-3 ${look}`} onSubmit={onSubmit(submit)}>
       {children}
       {refused && (
         <p class="fault" role="alert">

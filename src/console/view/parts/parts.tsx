@@ -164,7 +164,7 @@ export function When({ at }: { readonly at: string }) {
 
 /** Tells conversations with the same title apart. */
 export function SharedId({ id, title }: { readonly id: string; readonly title: string | null }) {
-  return isShared(title) ? <code class="id">{shortId(id)}</code> : null;
+  return isShared(title) ? <code class="id muted text-tiny">{shortId(id)}</code> : null;
 }
 
 const MOST_LINKS = 12;

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { loggedLength, useThread } from '../../state/conversation.ts';
 import { begun } from '../../state/conversations.ts';
 import { firstPosts } from '../../state/outbox.ts';
@@ -12,18 +13,11 @@ function useLength(): number | null {
   return Math.max(loggedLength.value, here.thread.entries.length);
 }
 
-/** The page of a conversation that cannot be read now, or that the person begins. It is loaded when the daemon answers. */
-export function NotLoaded() {
-  const here = useThread();
-  if (!here || !isAway.value || here.thread.entries.length > 0 || loggedLength.value === 0) return null;
-  return (
-    <p class="unknown breaks muted as-thread" role="status">
-      {begun.value.some(({ id }) => id === here.id)
-        ? 'This conversation begins when the daemon answers.'
-        : 'Not loaded: the daemon does not answer.'}
-    </p>
-  );
-}
+const Unknown = ({ children }: { readonly children: ComponentChildren }) => (
+  <p class="unknown breaks muted as-thread" role="status">
+    {children}
+  </p>
+);
 
 export function UnknownPage() {
   return (
@@ -32,9 +26,9 @@ export function UnknownPage() {
         <BackLink />
         <h2>Unknown address</h2>
       </header>
-      <p class="unknown breaks muted as-thread" role="status">
+      <Unknown>
         The console has no page with this address. <a href={linkTo.list}>Open the list</a>.
-      </p>
+      </Unknown>
     </main>
   );
 }
@@ -45,24 +39,28 @@ export function useIsBegun(): boolean {
   return length === null ? !isAway.value : length > 0;
 }
 
-/** The page of an address with the id of no conversation. A message begins it. */
-export function UnknownConversation() {
+/** Why the page of a conversation has no entries, or not that of its address. */
+export function NotShown() {
   const here = useThread();
-  const isEmpty = useLength() === 0;
-  if (!here || !isEmpty || firstPosts.value.has(here.id)) return null;
-  return (
-    <p class="unknown breaks muted as-thread" role="status">
-      There is no conversation <code>{here.id}</code>. <a href={linkTo.list}>Open the list</a>, or write its
-      first message.
-    </p>
-  );
-}
-
-/** The notice for an address with an entry that the thread does not have. */
-export function NoSuchEntry() {
-  const at = route.value;
   const length = useLength();
-  if (at.page !== 'conversation' || at.entry === null || !length || at.entry < length) return null;
+  const at = route.value;
+  if (!here || at.page !== 'conversation') return null;
+  if (isAway.value && here.thread.entries.length === 0 && length !== 0)
+    return (
+      <Unknown>
+        {begun.value.some(({ id }) => id === here.id)
+          ? 'This conversation begins when the daemon answers.'
+          : 'Not loaded: the daemon does not answer.'}
+      </Unknown>
+    );
+  if (length === 0 && !firstPosts.value.has(here.id))
+    return (
+      <Unknown>
+        There is no conversation <code>{here.id}</code>. <a href={linkTo.list}>Open the list</a>, or write its
+        first message.
+      </Unknown>
+    );
+  if (at.entry === null || !length || at.entry < length) return null;
   return <UnknownEntry index={at.entry} what="an entry" />;
 }
 
@@ -73,16 +71,16 @@ interface UnknownEntryProps {
   readonly isRead?: boolean;
 }
 
-/** The notice for an address with an entry that the panel cannot show. */
+/** The notice for an address with an entry that cannot be shown. */
 export function UnknownEntry({ index, what, isRead = false }: UnknownEntryProps) {
   const here = useThread();
   const length = useLength();
   if (!here || length === null) return null;
   if (index < length && !isRead) return null;
   return (
-    <p class="unknown breaks muted as-thread" role="status">
+    <Unknown>
       {index < length ? `Entry ${index} is not ${what}.` : `This conversation has no entry ${index}.`}{' '}
       <a href={linkTo.conversation(here.id)}>Open the conversation</a>, or <a href={linkTo.list}>the list</a>.
-    </p>
+    </Unknown>
   );
 }

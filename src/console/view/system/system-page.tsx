@@ -64,13 +64,13 @@ export function SystemPage() {
         <div class="system-body scrolls">
           <Health />
           {now && (
-            <div class="system-parts">
-              <div>
+            <div class="system-parts fits">
+              <div class="fits">
                 <Team {...now} />
                 <SpendingView {...now} />
                 <Letters {...now} />
               </div>
-              <div>
+              <div class="fits">
                 <Daemons {...now} />
                 <Models {...now} />
                 <Servers {...now} />
@@ -94,9 +94,9 @@ function Health() {
       {found.length === 0 ? (
         <p>Everything works.</p>
       ) : (
-        <ul>
+        <ul class="stacked-1">
           {found.map(({ text, detail }) => (
-            <li key={text}>
+            <li key={text} class="wraps">
               {text}
               {detail && <span class="muted">{detail}</span>}
             </li>
@@ -116,7 +116,7 @@ function Daemons({ status }: System) {
     <section aria-labelledby="daemons">
       <h3 id="daemons">{daemons.length === 1 ? 'Daemon' : `${daemons.length} daemons`}</h3>
       <Facts
-        class="facts"
+        class="facts text-small"
         facts={[
           ['Posts not in a log yet', queue === null ? 'unknown' : `${count(queue.posts)}${oldest}`],
           ['Refused posts', deadLetters === null ? 'unknown' : count(deadLetters)],
@@ -142,7 +142,7 @@ function Daemon({ daemon, now }: { readonly daemon: DaemonStatus; readonly now: 
     <>
       {daemon.daemon !== null && <h4>{name}</h4>}
       <Facts
-        class="facts"
+        class="facts text-small"
         facts={[
           ['Version', version],
           ['Up for', startedAt ? roughly(now - Date.parse(startedAt)) : '?'],
@@ -241,12 +241,14 @@ const STATES: Readonly<Record<string, string>> = { ready: 'connected', failed: '
 
 function Server({ server, state, tools, error }: McpServer) {
   return (
-    <li>
+    <li class="fits">
       <p class="server wraps">
         <span>{server}</span>
-        <span class={`state inline ${state === 'failed' ? 'wrong' : 'muted'}`}>{STATES[state] ?? state}</span>
+        <span class={`state inline at-end ${state === 'failed' ? 'wrong' : 'muted'}`}>
+          {STATES[state] ?? state}
+        </span>
       </p>
-      {error && <p class="reason">{error}</p>}
+      {error && <p class="fault">{error}</p>}
       {tools.length > 0 && (
         <Fold summary={tools.length === 1 ? '1 tool' : `${tools.length} tools`}>
           <Tags texts={tools.map((tool) => tool.replace(`mcp__${server}__`, ''))} />
@@ -261,7 +263,7 @@ function Team({ agents, status }: System) {
   return (
     <section aria-labelledby="team">
       <h3 id="team">Team</h3>
-      <ul class="team">
+      <ul class="team frame text-small">
         {agents.map((agent) => {
           const { usd, unpricedCalls } = sums.get(agent.slug) ?? { usd: 0, unpricedCalls: 0 };
           const called = status.daemons.flatMap(({ programs = [] }) =>
@@ -290,7 +292,7 @@ function Member({ agent, cost, called }: MemberProps) {
           <Avatar id={slug} />
           <span class="who">
             <Name id={slug} name={name} />
-            <span class="muted">{description}</span>
+            <span class="muted one-line">{description}</span>
           </span>
           <State agent={agent} />
           <span class="number" title={`Cost of its model calls in ${DAYS} days`}>
@@ -366,7 +368,7 @@ function SpendingView({ status: { spent = [], at } }: System) {
   const chart = useMemo(() => chartOf(spent, unit, at, DAYS), [spent, unit, at.slice(0, 10)]);
   return (
     <section aria-labelledby="used">
-      <header class="part-head">
+      <header class="part-head abreast">
         <h3 id="used">Used in {DAYS} days</h3>
         <Select label="Unit of the chart" value={unit} options={UNITS} onChoose={choose} />
       </header>
@@ -374,7 +376,7 @@ function SpendingView({ status: { spent = [], at } }: System) {
         <p class="muted">No model was called.</p>
       ) : (
         <>
-          <p class="most">up to {amount(chart.most, unit)} a day</p>
+          <p class="most muted text-tiny">up to {amount(chart.most, unit)} a day</p>
           <Bars chart={chart} unit={unit} />
           <Table
             columns={COLUMNS}
@@ -397,14 +399,14 @@ function Bars({ chart: { days, most }, unit }: { readonly chart: Chart; readonly
   return (
     <ol class="day-bars" aria-label={`${unit === 'usd' ? 'Cost' : 'Tokens'} by day`}>
       {days.map((day) => (
-        <li key={day.day} title={describe(day, unit)}>
+        <li key={day.day} class="fills" title={describe(day, unit)}>
           <span class="unseen">{describe(day, unit)}</span>
           <span class="bar" aria-hidden="true">
             {day.parts.map(({ agent, value }) => (
               <span key={agent} {...hued(agent, 'part', { height: `${(value / most) * 100}%` })} />
             ))}
           </span>
-          <span class="day" aria-hidden="true">
+          <span class="day muted" aria-hidden="true">
             {Number(day.day.slice(8))}
           </span>
         </li>
@@ -447,7 +449,7 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
   const [text, setText] = useState<string | null>(null);
   const read = () => attempt(async () => setText((await requests.deadLetter(sequence)).original));
   return (
-    <li>
+    <li class="fits">
       <p class="by wraps text-small">
         <span class="state wrong inline">{code}</span>
         <span>

@@ -349,7 +349,7 @@ function WholeCall({ call: asked, change: { lines, why, isRead, wasRead, of }, o
   const said = lines ? views.filter(({ kind }) => kind === 'text') : [];
   const name = `${call.place.index} ${call.place.position}`;
   return (
-    <div class="whole-call">
+    <div class="whole-call fits">
       <code class="tool">{visibleText(call.tool)}</code>
       {views
         .filter(({ kind }) => !lines || kind === 'value')
@@ -466,7 +466,7 @@ function AlwaysAllow({ call, agent }: { readonly call: Call; readonly agent: str
       name={`rule ${call.place.index} ${call.place.position}`}
       summary={<span>As a rule for all conversations…</span>}
     >
-      <div class="rule">
+      <div class="rule fits">
         {'reason' in offered ? (
           <p>{offered.reason}</p>
         ) : (

@@ -170,7 +170,7 @@ function KeptText({ field, label, sent, isFocused }: KeptProps) {
   if (text === '') return null;
   return (
     <div class="answered text-tiny">
-      <label class="kept-text">
+      <label class="stacked-1">
         {label}
         <textarea
           ref={box}

@@ -150,7 +150,7 @@ export function messageView({ entry, calls, feedback, index, lateFor }: Extract<
       {failure && <FailureText failure={failure} />}
       {notice !== null && <p class="fault">({notice})</p>}
       {(own.length > 0 || reported.length > 0) && (
-        <div class="calls">
+        <div class="calls fits">
           {reported.map((call, place) => (
             <ReportedRow
               key={`reported ${place}`}
@@ -395,7 +395,7 @@ function Note({ index, of }: { readonly index: number; readonly of: EntryOf<'fee
   if (!isOpen) return <LinkButton onClick={begin}>{of.note ? 'Edit note' : 'Add a note'}</LinkButton>;
   const save = async () => (await send(index, of.value, text.trim())) && end();
   return (
-    <form onSubmit={onSubmit(save)}>
+    <form class="wraps" onSubmit={onSubmit(save)}>
       <input
         aria-label={`Note on entry ${index}`}
         placeholder="What was right or wrong?"

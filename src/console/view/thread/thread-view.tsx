@@ -334,7 +334,7 @@ function BlockView({ block, place, count, day, readers, isSelected, isPointed }:
   return (
     <>
       {day !== null && (
-        <p class="day">
+        <p class="day muted text-tiny">
           <time dateTime={day.slice(0, 10)}>{dayOf(day, Date.now())}</time>
         </p>
       )}
@@ -416,7 +416,7 @@ function Band({ block: { title, origin, detail } }: Of<'band'>) {
           </>
         )}
       </span>
-      {detail && <bdi class="muted">{detail}</bdi>}
+      {detail && <bdi class="muted one-line">{detail}</bdi>}
     </p>
   );
 }
@@ -451,7 +451,7 @@ function Note({ block }: Of<'note'>) {
   const { agent, title, content, ended, index } = block;
   const heading = (
     <>
-      <span class="note-text breaks">
+      <span class="fills breaks">
         {agent && <Name id={agent} />} <bdi>{title}</bdi>
       </span>
       <span class="meta">

@@ -39,10 +39,10 @@ export function Timeline() {
   const setPower = (power: number) => setZoom(2 ** Math.min(most, Math.max(0, power)));
   return (
     <section class="timeline scrolls" aria-label="Timeline">
-      <div class="lanes stacked">
+      <div class="lanes stacked-3">
         <ul class="lane-names" style={{ paddingTop: `${TOP}px` }}>
           {rows.map((lane) => (
-            <li key={lane} style={{ height: `${LANE}px` }}>
+            <li key={lane} class="abreast" style={{ height: `${LANE}px` }}>
               {lane === PEOPLE ? (
                 <span class="muted">People</span>
               ) : (
@@ -119,7 +119,7 @@ function Legend() {
   return (
     <ul class="legend wraps text-tiny">
       {LEGEND.map(([kind, word, height]) => (
-        <li key={kind}>
+        <li key={kind} class="inline">
           <svg {...hued('', `swatch passage-line ${kind}`)} viewBox="0 0 14 10" aria-hidden="true">
             {height === null ? (
               <path class="line" d="M0 5H14" />
@@ -177,13 +177,19 @@ function LanePicture({ lanes, scale, rows, zoom, onZoom, onShow }: PictureProps)
     const span = spanUnder(event);
     if (span) openSpan(span);
   };
-  useWheelZoom(scroller, onZoom);
+  /** With Ctrl, as on maps. */
+  const onWheel = (event: WheelEvent) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault(); // the page would be zoomed
+    onZoom(-event.deltaY / 200);
+  };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: the button in it is for the keyboard
     <div
       class="lane-picture"
       ref={scroller}
       onScroll={onScroll}
+      onWheel={onWheel}
       onClick={look}
       onMouseMove={(event) => onShow(spanUnder(event))}
       onMouseLeave={() => onShow(null)}
@@ -228,21 +234,6 @@ function useScroll(scroller: RefObject<HTMLDivElement | null>, zoom: number) {
     setFrom(place.scrollLeft);
   };
   return { visible, from, onScroll };
-}
-
-/** With Ctrl, as on maps. A listener of its own, because it prevents the zoom of the page. */
-function useWheelZoom(scroller: RefObject<HTMLDivElement | null>, onZoom: (by: number) => void) {
-  const zoomBy = useRef(onZoom);
-  zoomBy.current = onZoom;
-  useEffect(() => {
-    const place = scroller.current;
-    const onWheel = (event: WheelEvent) => {
-      if (!event.ctrlKey) return;
-      event.preventDefault();
-      zoomBy.current(-event.deltaY / 200);
-    };
-    place?.addEventListener('wheel', onWheel, { passive: false });
-  }, []);
 }
 
 /** Pixels of the button around a bar; smaller ones are hard to hit. */
