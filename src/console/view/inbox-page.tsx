@@ -47,7 +47,7 @@ export function InboxPage() {
   const [chosen, choose] = useChosen([...shown, ...others]);
   return (
     <main class="page inbox column" aria-busy={!isListed.value}>
-      <header class="head">
+      <header class="head abreast">
         <BackLink />
         <h2 tabIndex={-1}>Inbox</h2>
         <AlertChoice alert="notification" label="Notify me" />
@@ -107,7 +107,7 @@ function Items({ label, items, chosen, choose, setWriting }: ItemsProps) {
     <ul aria-label={label}>
       {groupsOf(items).map((group) => (
         <li key={group[0]?.conversation}>
-          <h3>
+          <h3 class="muted">
             <bdi class="one-line">{group[0]?.title}</bdi>
             {group[0] && <SharedId id={group[0].conversation} title={group[0].title} />}
           </h3>

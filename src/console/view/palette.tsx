@@ -94,7 +94,7 @@ function Search() {
           />
         ))}
       </div>
-      <p class="muted hint wraps" role="status">
+      <p class="muted hint wraps text-tiny" role="status">
         {hintOf(found.length)}
       </p>
     </>
@@ -123,14 +123,14 @@ function Option({ choice, place, isFirst, isChosen }: OptionProps) {
   return (
     <>
       {isFirst && (
-        <div class="group muted" role="presentation">
+        <div class="group muted text-tiny" role="presentation">
           {GROUPS[choice.kind]}
         </div>
       )}
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and handles the keys */}
       <div
         id={`palette-${place}`}
-        class="option"
+        class="option text-small"
         role="option"
         tabIndex={-1}
         aria-selected={isChosen}

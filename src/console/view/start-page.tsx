@@ -27,7 +27,7 @@ export function StartPage() {
   };
   return (
     <main class="page start column">
-      <header class="head">
+      <header class="head abreast">
         <BackLink />
         <h2>{mayPost.value ? 'New conversation' : 'Parley'}</h2>
       </header>
@@ -38,7 +38,9 @@ export function StartPage() {
           In Parley, people and agents work on one thread, and you see why each agent said what it said.
         </p>
         <NameQuestion />
-        <h3 id="team">Your team</h3>
+        <h3 id="team" class="muted">
+          Your team
+        </h3>
         <ul class="team stacked-2" aria-labelledby="team">
           {agents.value.map(({ slug, name, description }) => (
             <li key={slug}>
@@ -73,7 +75,9 @@ function NeedsYou() {
   if (groups.length === 0) return null;
   return (
     <section class="now" aria-labelledby="needs-you">
-      <h3 id="needs-you">Needs you</h3>
+      <h3 id="needs-you" class="muted">
+        Needs you
+      </h3>
       <ul class="frame">
         {groups.slice(0, MOST_SHOWN).map(([first, ...others]) => (
           <li key={first?.conversation}>
@@ -103,7 +107,9 @@ function AtWork() {
   if (working.length === 0) return null;
   return (
     <section class="now" aria-labelledby="at-work">
-      <h3 id="at-work">At work</h3>
+      <h3 id="at-work" class="muted">
+        At work
+      </h3>
       <ul class="frame">
         {working.slice(0, MOST_SHOWN).map(({ id, title, running }) => (
           <li key={id}>
@@ -162,7 +168,7 @@ const STARTERS = [
 function Starters() {
   return (
     <div class="starters stacked-2">
-      <h3>Start with</h3>
+      <h3 class="muted">Start with</h3>
       {STARTERS.map((text) => (
         <Button key={text} onClick={() => writeTo('', text)}>
           {text}

@@ -65,7 +65,7 @@ export function TurnsPage() {
   }, [filters, filters.conversation === '' || isListed.value]); // the list knows a conversation by its title
   return (
     <main class="page turns-page column" aria-busy={page === null}>
-      <header class="head">
+      <header class="head abreast">
         <BackLink />
         <h2 tabIndex={-1}>Turns</h2>
         <Button onClick={() => void saveTurns(filters, 'csv')}>CSV</Button>
@@ -145,18 +145,18 @@ const toolsOf = (team: readonly AgentCard[]) => [...new Set(team.flatMap(({ tool
 
 const COLUMNS: readonly (readonly [
   heading: string,
-  look: 'figure' | 'long' | undefined,
+  look: 'figure' | 'long breaks' | undefined,
   cell: (row: FoundTurn) => ComponentChildren,
 ])[] = [
   ['Started', undefined, (row) => <Started {...row} />],
   ['Outcome', undefined, ({ outcome }) => <span class={isBad(outcome) ? 'fault' : ''}>{outcome}</span>],
-  ['Conversation', 'long', (row) => <Named {...row} />],
+  ['Conversation', 'long breaks', (row) => <Named {...row} />],
   ['Agent', undefined, ({ agent }) => nameOf(agent)],
   ['Model', undefined, ({ models }) => models.join(', ')],
   ['Time', 'figure', ({ ms }) => (ms === null ? '' : duration(ms))],
   ['Tokens', 'figure', ({ tokens }) => count(tokens)],
   ['Cost', 'figure', ({ usd, unpricedCalls }) => money(usd, unpricedCalls)],
-  ['Tools', 'long', ({ tools }) => tools.join(', ')],
+  ['Tools', 'long breaks', ({ tools }) => tools.join(', ')],
   ['Rated', undefined, ({ rated }) => rated.join(', ')],
 ];
 

@@ -31,7 +31,7 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
   const agent = entry?.type === 'message' && entry.author.kind === 'agent' ? entry.author.id : null;
   return (
     <aside class="answer-panel column" aria-labelledby="answer">
-      <header class="head">
+      <header class="head abreast">
         {agent && <Avatar id={agent} />}
         <h2 id="answer" tabIndex={-1} ref={heading}>
           {KINDS[kind][1](agent ? nameOf(agent) : 'it')}
@@ -325,7 +325,7 @@ function Side({ title, runs }: { readonly title: string; readonly runs: readonly
       {runs.length === 0 && <p class="muted">no run yet</p>}
       {runs.map(({ content, toolCalls, used, verdict, message, duration: took }, place) => (
         <div key={place} class="outcome frame">
-          {verdict && <p class={`verdict ${verdict}`}>{VERDICTS[verdict]}</p>}
+          {verdict && <p class={`verdict text-tiny ${verdict}`}>{VERDICTS[verdict]}</p>}
           {message && <p class="fault">{message}</p>}
           {content && <p class="text">{escapeHidden(content)}</p>}
           {toolCalls.map((call, nth) => (

@@ -82,7 +82,7 @@ function Changes({ now, before, previous }: ChangesProps) {
 function Change({ change }: { readonly change: Difference }) {
   const placed = 'after' in change ? change.after : change.before;
   return (
-    <li class={`stacked-1 ${change.op}`}>
+    <li class={`stacked-1 breaks ${change.op}`}>
       <span class="sign" aria-hidden="true" />
       <span>
         <span class="unseen">{change.op}: </span>
@@ -381,7 +381,7 @@ function Compared(props: ComparedProps) {
               summary={
                 <>
                   <span class="sign" aria-hidden="true" />
-                  <span class="kind">{part.part}</span>
+                  <span class="kind breaks">{part.part}</span>
                   <span class="muted">{part.op === 'gone' ? 'removed' : part.op}</span>
                 </>
               }

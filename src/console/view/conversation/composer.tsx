@@ -352,7 +352,7 @@ function To({ content, place, typing }: ToProps) {
   const unknown = to.unknown.filter((word) => word !== typing);
   const asked = thread?.questions.find(({ agent }) => to.slugs.includes(agent));
   return (
-    <p id="recipients" class="muted">
+    <p id="recipients" class="muted breaks">
       {to.isAnswer && asked ? (
         <>Answers “{oneLine(escapeHidden(asked.question), LONGEST_QUESTION)}” of </>
       ) : (
@@ -373,7 +373,7 @@ function To({ content, place, typing }: ToProps) {
 function ToWorkflow({ id, start, nodes }: Workflow) {
   const agent = nodes.find(({ node }) => node === start)?.agent ?? '';
   return (
-    <p id="recipients" class="muted">
+    <p id="recipients" class="muted breaks">
       Starts the workflow {id}: to <bdi class="names">{nameOf(agent)}</bdi> at {start}
     </p>
   );
@@ -403,7 +403,7 @@ function Chosen({ file }: { readonly file: ChosenFile }) {
   const label = inOneLine(name);
   const share = progress.value?.id === id ? progress.value.share : 0;
   return (
-    <li class={`abreast ${state.kind}`}>
+    <li class={`abreast text-small ${state.kind}`}>
       {previewOf(id) ? <img src={previewOf(id)} alt="" /> : <Icon name="file" />}
       <span class="file-words breaks">
         <bdi class="file-name" title={label}>

@@ -124,7 +124,7 @@ function KeptPosts({ place }: { readonly place: string }) {
   return (
     <ul class="kept-posts text-small as-thread" aria-label="Not sent yet">
       {kept.map(({ post, state, reason }) => (
-        <li key={post.id} class={state}>
+        <li key={post.id} class={`breaks ${state}`}>
           <p dir="auto">{oneLine(post.content, 300)}</p>
           <ChosenFiles of={postOf(post.id)} />
           <p class="muted">
@@ -146,7 +146,7 @@ function Header() {
   if (!here || at.page !== 'conversation') return null;
   const { id, thread } = here;
   return (
-    <header class="head">
+    <header class="head abreast">
       <BackLink />
       <h2 title={id}>
         <bdi>{titleOf(id) ?? thread.title ?? id}</bdi>

@@ -19,7 +19,7 @@ export function Runs() {
         <Steps run={newest} />
         {earlier.length > 0 && (
           <section aria-label="Earlier runs">
-            <h3>Earlier runs</h3>
+            <h3 class="muted">Earlier runs</h3>
             {earlier.map((run) => (
               <Fold key={run.runId} name={`run-${run.runId}`} summary={<Path run={run} />}>
                 <Steps run={run} />

@@ -141,7 +141,11 @@ interface PageLinkProps {
 function PageLink({ page, text, children }: PageLinkProps) {
   const isHere = route.value.page === page;
   return (
-    <a class={`page-link ${page}-link`} href={linkTo[page]} aria-current={isHere ? 'page' : undefined}>
+    <a
+      class={`page-link abreast ${page}-link`}
+      href={linkTo[page]}
+      aria-current={isHere ? 'page' : undefined}
+    >
       {text}
       {children}
     </a>

@@ -1,10 +1,10 @@
 import createDOMPurify from 'dompurify';
+import type { HLJSApi } from 'highlight.js';
 import MarkdownIt from 'markdown-it';
 import { useLayoutEffect, useReducer, useRef } from 'preact/hooks';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { withoutAnsi } from '../../model/format.ts';
 import { toClipboard } from '../parts/controls.tsx';
-import type { hljs as Highlighter } from './highlight.ts';
 
 export interface MarkdownProps {
   readonly text: string;
@@ -92,14 +92,15 @@ function replaceText(node: Text, data: string): void {
  *    everywhere if they override it, so that no text looks like another one.
  */
 
-let hljs: typeof Highlighter | null = null;
+/** With the common languages. Loaded with the first code of a page: it is a fourth of the script. */
+let hljs: HLJSApi | null = null;
 let isLoading = false;
 
 /** If the daemon does not answer, the next code asks again. */
 async function loadHighlighter(): Promise<void> {
   if (isLoading) return;
   isLoading = true;
-  hljs = (await import('./highlight.ts').catch(() => null))?.hljs ?? null;
+  hljs = (await import('highlight.js/lib/common').catch(() => null))?.default ?? null;
   isLoading = false;
   if (hljs) nextTask();
 }
@@ -233,7 +234,7 @@ function makeScrollable(element: Element): void {
   if (scrolling === frame) return;
   const copy = document.createElement('button');
   copy.type = 'button';
-  copy.className = 'quiet copy-code';
+  copy.className = 'quiet copy-code text-tiny';
   copy.textContent = 'Copy';
   copy.setAttribute('aria-label', 'Copy the code');
   frame.append(copy);

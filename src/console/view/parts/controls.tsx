@@ -169,7 +169,7 @@ export function NameField({ id, label, placeholder, onEnter }: NameFieldProps) {
 
 export function NameFault() {
   return (
-    <span class="fault" id="name-fault" role="status">
+    <span class="fault text-small" id="name-fault" role="status">
       {nameFault}
     </span>
   );

@@ -116,7 +116,7 @@ export function Tabs({ label, tabs }: { readonly label: string; readonly tabs: r
   return (
     <nav class="tabs" aria-label={label}>
       {tabs.map(([address, text, isShown]) => (
-        <a key={text} href={address} aria-current={isShown ? 'page' : undefined}>
+        <a key={text} class="muted text-small" href={address} aria-current={isShown ? 'page' : undefined}>
           {text}
         </a>
       ))}

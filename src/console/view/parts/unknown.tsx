@@ -22,7 +22,7 @@ const Unknown = ({ children }: { readonly children: ComponentChildren }) => (
 export function UnknownPage() {
   return (
     <main class="page column">
-      <header class="head">
+      <header class="head abreast">
         <BackLink />
         <h2>Unknown address</h2>
       </header>

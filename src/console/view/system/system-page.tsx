@@ -40,7 +40,7 @@ export function SystemPage() {
   const now = system.value;
   return (
     <main class="page system column" aria-busy={now === null && !isAway.value}>
-      <header class="head">
+      <header class="head abreast">
         <BackLink />
         <h2 tabIndex={-1}>Team and system</h2>
         <a class="button turns" href={linkTo.turns}>
@@ -96,7 +96,7 @@ function Health() {
       ) : (
         <ul class="stacked-1">
           {found.map(({ text, detail }) => (
-            <li key={text} class="wraps">
+            <li key={text} class="wraps breaks">
               {text}
               {detail && <span class="muted">{detail}</span>}
             </li>
@@ -183,7 +183,7 @@ function Models({ status: { daemons } }: System) {
           <ModelRows key={`${daemon} ${model.model}`} {...{ daemon, model }} />
         ))}
       </table>
-      <p class="muted">
+      <p class="muted text-tiny">
         Calls of turns since the daemon started, as in /metrics; what-ifs are not among them. 95 %: estimated,
         from {FEW} calls on.
       </p>
@@ -203,12 +203,12 @@ function ModelRows({ daemon, model }: { readonly daemon: string | null; readonly
   return (
     <tbody>
       <tr>
-        <th scope="rowgroup" colSpan={5}>
+        <th scope="rowgroup" class="breaks" colSpan={5}>
           {model.model}
-          {daemon !== null && <span class="muted"> {daemon}</span>}
+          {daemon !== null && <span class="muted text-tiny"> {daemon}</span>}
           {failure && ' '}
           {failure && (
-            <span class={isFailing(model) ? 'state wrong' : 'muted'}>
+            <span class={`text-tiny ${isFailing(model) ? 'state wrong' : 'muted'}`}>
               {failure.code}, {when(failure.at, Date.now())}
             </span>
           )}
@@ -241,7 +241,7 @@ const STATES: Readonly<Record<string, string>> = { ready: 'connected', failed: '
 
 function Server({ server, state, tools, error }: McpServer) {
   return (
-    <li class="fits">
+    <li class="fits breaks">
       <p class="server wraps">
         <span>{server}</span>
         <span class={`state inline at-end ${state === 'failed' ? 'wrong' : 'muted'}`}>
@@ -449,7 +449,7 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
   const [text, setText] = useState<string | null>(null);
   const read = () => attempt(async () => setText((await requests.deadLetter(sequence)).original));
   return (
-    <li class="fits">
+    <li class="fits breaks">
       <p class="by wraps text-small">
         <span class="state wrong inline">{code}</span>
         <span>

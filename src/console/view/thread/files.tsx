@@ -34,7 +34,7 @@ export function Files({ files, isLogged = true }: { files: readonly FilePart[]; 
   return (
     <ul class="files" aria-label="Files">
       {files.map((file, place) => (
-        <li key={place} class={`abreast ${isPicture(file.mediaType) ? 'shown' : ''}`}>
+        <li key={place} class={`abreast text-small ${isPicture(file.mediaType) ? 'shown' : ''}`}>
           {isPicture(file.mediaType) ? (
             <Thumbnail {...{ from, file, pictures }} />
           ) : (

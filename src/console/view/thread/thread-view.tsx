@@ -482,7 +482,7 @@ function TimeOf({ index }: { readonly index: number }) {
 function ReadMarker({ readers }: { readonly readers: readonly string[] }) {
   const names = readers.map(nameOf).join(', ');
   return (
-    <p class="read-marker" title={`Read up to here: ${names}`}>
+    <p class="read-marker abreast" title={`Read up to here: ${names}`}>
       <span class="meta">read</span>
       {readers.map((slug) => (
         <Avatar key={slug} id={slug} size="small" />

@@ -42,7 +42,7 @@ export function Timeline() {
       <div class="lanes stacked-3">
         <ul class="lane-names" style={{ paddingTop: `${TOP}px` }}>
           {rows.map((lane) => (
-            <li key={lane} class="abreast" style={{ height: `${LANE}px` }}>
+            <li key={lane} class="abreast one-line text-small" style={{ height: `${LANE}px` }}>
               {lane === PEOPLE ? (
                 <span class="muted">People</span>
               ) : (
@@ -66,7 +66,7 @@ export function Timeline() {
       <p class="lane-readout text-small">{shown ? describe(shown) : <span class="muted">{HINT}</span>}</p>
       <div class="timeline-foot wraps muted">
         <Legend />
-        <label class="zoom inline text-tiny">
+        <label class="zoom inline text-tiny at-end">
           <span class="muted">zoom</span>
           <input
             type="range"
