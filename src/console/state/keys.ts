@@ -311,68 +311,63 @@ interface Pointed {
 
 export function ignoreStrayClicks(): () => void {
   const ended = new AbortController();
-  let pointed: Pointed | null = null;
-  let replaced: (Pointed & { readonly until: number }) | null = null;
+  const options = { capture: true, signal: ended.signal };
   let at = { x: 0, y: 0 };
-  const look = (isResting = true) => {
-    const button = document.elementFromPoint(at.x, at.y)?.closest<HTMLElement>('button, a') ?? null;
-    const now = button && { button, label: labelOf(button), box: button.getBoundingClientRect() };
-    const until = Date.now() + MOMENT_MS;
-    const wasButton = pointed?.button instanceof HTMLButtonElement;
-    if (pointed && wasButton && holds(pointed.box, at) && !isSame(pointed, now))
-      replaced = { ...pointed, until };
-    else if (replaced && isResting && !pointed && now) replaced = { ...replaced, until }; // its card was loaded first
-    if (replaced && !holds(replaced.box, at)) replaced = null; // the pointer left
-    pointed = now;
+  /** The button that the pointer was moved to, what is there now, and since when. */
+  let meant: Pointed | null = null;
+  let shown: Pointed | null = null;
+  let since = 0;
+  const isNew = () => Date.now() - since < MOMENT_MS;
+  const look = () => {
+    const now = pointedAt(at.x, at.y);
+    if (!isSame(now, shown)) since = Date.now();
+    shown = now;
+    if (meant && !isInside(meant.box, at.x, at.y)) meant = null;
+    if (now?.button instanceof HTMLButtonElement) meant ??= now;
   };
-  const follow = ({ clientX, clientY }: MouseEvent) => {
-    const isResting = at.x === clientX && at.y === clientY;
-    at = { x: clientX, y: clientY };
-    look(isResting);
+  const follow = ({ clientX: x, clientY: y }: MouseEvent) => {
+    if ((x !== at.x || y !== at.y) && !isNew()) meant = null;
+    at = { x, y };
+    look();
   };
   /** The second click of a double click is stray also after the moment. */
   const isStray = ({ detail }: MouseEvent) =>
-    pointed !== null &&
-    replaced !== null &&
-    !isSame(replaced, pointed) &&
-    (detail > 1 || Date.now() < replaced.until);
-  const timer = setInterval(() => (pointed ?? replaced) && look(), LOOK_MS);
-  const options = { capture: true, signal: ended.signal };
+    meant !== null && shown !== null && !isSame(meant, shown) && (detail > 1 || isNew());
+  const onClick = (event: MouseEvent) => {
+    if (event.detail === 0 || !event.isTrusted) return; // of a key
+    follow(event);
+    if (isStray(event)) {
+      event.preventDefault();
+      event.stopPropagation();
+    } else if (event.detail === 1 && shown !== null) {
+      meant = null; // what is pressed now is
+      look();
+    }
+  };
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && event.repeat && event.target instanceof HTMLButtonElement)
+      event.preventDefault();
+  };
+  const timer = setInterval(() => (meant ?? shown) && look(), LOOK_MS);
   addEventListener('pointerover', follow, options);
-  addEventListener(
-    'click',
-    (event) => {
-      if (event.detail === 0 || !event.isTrusted) return; // of a key
-      follow(event);
-      if (isStray(event)) {
-        event.preventDefault();
-        event.stopPropagation();
-      } else if (event.detail === 1 && pointed) replaced = null;
-    },
-    options,
-  );
-  addEventListener(
-    'keydown',
-    (event) => {
-      if (event.key === 'Enter' && event.repeat && event.target instanceof HTMLButtonElement)
-        event.preventDefault();
-    },
-    options,
-  );
+  addEventListener('click', onClick, options);
+  addEventListener('keydown', onKey, options);
   return () => {
     clearInterval(timer);
     ended.abort();
   };
 }
 
-function labelOf(button: HTMLElement): string {
-  return button.ariaLabel ?? button.textContent ?? '';
+function pointedAt(x: number, y: number): Pointed | null {
+  const button = document.elementFromPoint(x, y)?.closest<HTMLElement>('button, a');
+  const label = button?.ariaLabel ?? button?.textContent ?? '';
+  return button ? { button, label, box: button.getBoundingClientRect() } : null;
 }
 
-function isSame(one: Pointed, other: Pointed | null): boolean {
-  return one.button === other?.button && one.label === other.label;
+function isSame(one: Pointed | null, other: Pointed | null): boolean {
+  return one?.button === other?.button && one?.label === other?.label;
 }
 
-function holds({ left, right, top, bottom }: DOMRect, { x, y }: { readonly x: number; readonly y: number }) {
+function isInside({ left, right, top, bottom }: DOMRect, x: number, y: number): boolean {
   return x >= left && x <= right && y >= top && y <= bottom;
 }
