@@ -45,6 +45,16 @@ export function keepValue(name: string, value: object | null, storage = localSto
   else store(storage, name, JSON.stringify(value));
 }
 
+/** A list that is kept; empty, it takes no room. `read`: its values, of what is stored. */
+export function keptList<T>(name: string, storage: Storage, read: (stored: unknown[]) => readonly T[]) {
+  const list = signal(read([readValue(name, storage) ?? []].flat()));
+  const keep = (next: readonly T[]) => {
+    list.value = next;
+    keepValue(name, next.length > 0 ? next : null, storage);
+  };
+  return { list: list as ReadonlySignal<readonly T[]>, keep };
+}
+
 /** Texts that are kept on this machine and shared by its tabs. Of more than `most`, the first ones are forgotten. */
 export function keptSet(name: string, most = 10_000) {
   const read = (): ReadonlySet<string> => {

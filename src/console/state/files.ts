@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import type { FilePart } from '../../conversation/index.ts';
 import { inOneLine } from '../../kernel/hidden.ts';
-import { keepValue, readValue } from '../api/browser.ts';
+import { keptList } from '../api/browser.ts';
 import { isRetryable, type RequestError, requests, Unreachable } from '../api/requests.ts';
 import { isPicture } from '../model/files.ts';
 import { access, identity, isAway, owner, report } from './session.ts';
@@ -37,7 +37,6 @@ export interface ChosenFile {
 export const draftOf = (place: string): string => `draft ${place}`;
 export const postOf = (id: string): string => `post ${id}`;
 
-const KEPT = 'parley.files';
 const RETRY_MS = 2_000;
 const MOST_PREVIEWS = 50;
 
@@ -46,9 +45,8 @@ const contents = new Map<string, File>();
 /** Addresses of pictures in memory, by the id of the file and by its hash. */
 const previews = new Map<string, string>();
 
-export const chosen = signal<readonly ChosenFile[]>(
-  [readValue(KEPT, sessionStorage) ?? []]
-    .flat()
+export const { list: chosen, keep: store } = keptList<ChosenFile>('parley.files', sessionStorage, (stored) =>
+  stored
     .filter(isChosen)
     .map((file) => (file.state.kind === 'uploading' ? { ...file, state: { kind: 'lost' } } : file)),
 );
@@ -152,11 +150,6 @@ async function upload(id: string, signal: AbortSignal): Promise<[state: State, a
 }
 
 const find = (id: string) => chosen.peek().find((file) => file.id === id);
-
-function store(files: readonly ChosenFile[]): void {
-  chosen.value = files;
-  keepValue(KEPT, files.length > 0 ? files : null, sessionStorage);
-}
 
 /** Pictures of a person's own messages need no request. The oldest are forgotten. */
 function keepPreview(key: string, address: string): void {

@@ -1,5 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
-import { keepValue, keptSet, onStored, readValue, whileVisible } from '../api/browser.ts';
+import { keepValue, keptList, keptSet, onStored, readValue, whileVisible } from '../api/browser.ts';
 import { requests } from '../api/requests.ts';
 import type { ConversationRow } from '../model/answers.ts';
 import { withoutAnsi } from '../model/format.ts';
@@ -37,17 +37,13 @@ export interface SavedFilter extends ListFilter {
 }
 
 /** Of this person; where the token is not of one, of this browser. */
-const FILTERS = 'parley.filters';
-const keptFilters = readValue(FILTERS);
-export const savedFilters = signal<readonly SavedFilter[]>(
-  Array.isArray(keptFilters) ? (keptFilters as SavedFilter[]) : [],
-);
+const filters = keptList('parley.filters', localStorage, (stored) => stored as SavedFilter[]);
+export const savedFilters = filters.list;
 
 /** Null removes it. */
 export function saveFilter(name: string, saved: ListFilter | null): void {
   const others = savedFilters.value.filter((one) => one.name !== name);
-  savedFilters.value = saved === null ? others : [...others, { ...saved, name }];
-  keepValue(FILTERS, savedFilters.value);
+  filters.keep(saved === null ? others : [...others, { ...saved, name }]);
   void sync({ filters: [...savedFilters.value] });
 }
 
@@ -130,8 +126,7 @@ async function sync(changes: Parameters<typeof requests.reading>[0]): Promise<vo
   }
   seen.value = withSeen({ since: kept.since, lengths: kept.lengths }, unsent);
   keepValue(SEEN, seen.value);
-  savedFilters.value = kept.filters as readonly SavedFilter[];
-  keepValue(FILTERS, kept.filters);
+  filters.keep(kept.filters as readonly SavedFilter[]);
 }
 
 const AFTER_MS = 500;

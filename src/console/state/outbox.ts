@@ -1,5 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
-import { keepValue, readValue } from '../api/browser.ts';
+import { keptList } from '../api/browser.ts';
 import { checkSize, isRetryable, type Post, RequestError, requests, Unreachable } from '../api/requests.ts';
 import { filesFor, moveFiles, next, partsFor, postOf, remove } from './files.ts';
 import { access, isAway, nameFault, noteSigned, notice, owner, report, sender } from './session.ts';
@@ -21,10 +21,9 @@ export interface KeptPost {
   readonly by: string;
   /** `sending`: for the first time. */
   readonly state: 'sending' | 'waiting' | 'refused';
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
-const KEPT = 'parley.outbox';
 const RETRY_MS = 2_000;
 const LONGEST_WAIT_MS = 300_000;
 /** Posts that are shown until the log has them. */
@@ -33,9 +32,8 @@ const MOST_ACCEPTED = 20;
 /** Posts that the daemon has accepted, and their entries. */
 export const accepted = signal<readonly (KeptPost & { readonly index: number })[]>([]);
 
-export const outbox = signal<readonly KeptPost[]>(
-  [readValue(KEPT, sessionStorage) ?? []]
-    .flat()
+export const { list: outbox, keep: store } = keptList<KeptPost>('parley.outbox', sessionStorage, (stored) =>
+  stored
     .map((kept) => ({ by: 'an unknown person', ...(kept as object) })) // an older page kept no writer
     .filter(isKept)
     .map((kept) => (kept.state === 'sending' ? { ...kept, state: 'waiting' } : kept)),
@@ -93,8 +91,7 @@ export async function send(conversation: string, message: Omit<Post, 'id'>, draf
 }
 
 export function sendAgain(id: string): void {
-  store(outbox.peek().map((kept) => (kept.post.id === id ? { ...kept, by: owner.peek() } : kept)));
-  change(id, 'waiting');
+  change(id, { state: 'waiting', by: owner.peek() });
   void flush();
 }
 
@@ -134,27 +131,27 @@ async function sendAll(): Promise<void> {
     if (access.peek() !== 'granted') return; // the token may be another one before its owner is known
     if (!kept || kept.state === 'refused') continue;
     if (kept.by !== owner.peek()) {
-      change(post.id, 'refused', otherToken(kept.by)); // OUTBOX-5
+      change(post.id, { state: 'refused', reason: otherToken(kept.by) }); // OUTBOX-5
       continue;
     }
     if (isUnreachable || blocked.has(conversation) || Date.now() < notBefore) {
-      if (kept.state === 'sending') change(post.id, 'waiting');
+      if (kept.state === 'sending') change(post.id, { state: 'waiting' });
       continue;
     }
     const error = await postWithFiles(kept);
     if (!error) continue;
     if (error === 'uploading') {
       blocked.add(conversation);
-      change(post.id, 'waiting');
+      change(post.id, { state: 'waiting' });
       continue;
     }
     if (isRetryable(error)) {
       blocked.add(conversation);
       if (error instanceof RequestError) notBefore = Date.now() + Math.min(error.afterMs, LONGEST_WAIT_MS);
       isUnreachable = error instanceof Unreachable;
-      change(post.id, 'waiting', isUnreachable ? undefined : error.message);
+      change(post.id, { state: 'waiting', reason: isUnreachable ? undefined : error.message });
     } else {
-      change(post.id, 'refused', error.message);
+      change(post.id, { state: 'refused', reason: error.message });
       reportUnsent(error);
     }
   }
@@ -186,16 +183,6 @@ const otherToken = (by: string) => `it was written with another token${by && `, 
 
 const keptOf = (id: string) => outbox.peek().find(({ post }) => post.id === id);
 
-function change(id: string, state: KeptPost['state'], reason?: string): void {
-  store(
-    outbox.peek().map((kept) => {
-      const { conversation, post, by } = kept;
-      return post.id === id ? { conversation, post, by, state, ...(reason && { reason }) } : kept;
-    }),
-  );
-}
-
-function store(posts: readonly KeptPost[]): void {
-  outbox.value = posts;
-  keepValue(KEPT, posts.length > 0 ? posts : null, sessionStorage);
+function change(id: string, to: Pick<KeptPost, 'state'> & Partial<KeptPost>): void {
+  store(outbox.peek().map((kept) => (kept.post.id === id ? { ...kept, reason: undefined, ...to } : kept)));
 }
