@@ -186,7 +186,7 @@ function filtersInAddress(): Filters {
 }
 
 function keepInAddress(filters: Filters): void {
-  const query = new URLSearchParams(withoutEmpty(filters)).toString();
+  const query = new URLSearchParams(givenIn(filters)).toString();
   history.replaceState(null, '', query === '' ? linkTo.turns : `${linkTo.turns}?${query}`);
 }
 
@@ -194,12 +194,16 @@ const NOTHING: Page = { turns: [], next: null };
 
 /** The turns `before`, and those of the page after them. */
 async function find(filters: Filters, limit: number, before: Page | null = null): Promise<Page> {
-  const { since, conversation, ...others } = trimmed(filters);
+  const { since, conversation = '', ...others } = givenIn(filters);
   const id = idNamed(conversation);
   if (id === undefined) return NOTHING;
-  const from = since === '' ? '' : new Date(Date.now() - Number(since) * 86_400_000).toISOString();
-  const given = { ...others, conversation: id, since: from, after: before?.next ?? '', limit: String(limit) };
-  const { turns, next } = await requests.turns(withoutEmpty(given));
+  const { turns, next } = await requests.turns({
+    ...others,
+    ...(id && { conversation: id }),
+    ...(since && { since: new Date(Date.now() - Number(since) * 86_400_000).toISOString() }),
+    ...(before?.next && { after: before.next }),
+    limit: String(limit),
+  });
   const all = [...(before?.turns ?? []), ...turns];
   return { next, turns: all.sort((a, b) => (a.startedAt > b.startedAt ? -1 : 1)) };
 }
@@ -216,11 +220,11 @@ function idNamed(text: string): string | undefined {
   return found.length === 1 ? found[0]?.id : undefined;
 }
 
-const trimmed = (filters: Filters) =>
-  Object.fromEntries(Object.entries(filters).map(([name, value]) => [name, value.trim()])) as Filters;
-
-const withoutEmpty = (values: Readonly<Record<string, string>>) =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+/** Those that are set. */
+const givenIn = (filters: Filters): Partial<Filters> =>
+  Object.fromEntries(
+    Object.entries(filters).flatMap(([name, value]) => (value.trim() === '' ? [] : [[name, value.trim()]])),
+  );
 
 const saveTurns = (filters: Filters, format: 'csv' | 'jsonl') =>
   attempt(async () => {
@@ -228,8 +232,9 @@ const saveTurns = (filters: Filters, format: 'csv' | 'jsonl') =>
     while (page.next !== null && page.turns.length < MOST_SAVED) page = await find(filters, 500, page);
     const lines = () => page.turns.map((row) => `${JSON.stringify(row)}\n`).join('');
     const content = new Blob([format === 'csv' ? turnsCsv(page.turns) : lines()]);
-    const chosen = Object.entries(withoutEmpty(trimmed(filters)));
-    const name = ['turns', ...chosen.flat()].join('-').replace(/[^\p{L}\p{N}]+/gu, '-');
+    const name = ['turns', ...Object.entries(givenIn(filters)).flat()]
+      .join('-')
+      .replace(/[^\p{L}\p{N}]+/gu, '-');
     const address = URL.createObjectURL(content);
     save(address, `${name}.${format}`);
     URL.revokeObjectURL(address);

@@ -239,12 +239,9 @@ function useScroll(scroller: RefObject<HTMLDivElement | null>, zoom: number) {
 /** Pixels of the button around a bar; smaller ones are hard to hit. */
 const LEAST_TARGET = 24;
 
-function TurnButton({
-  lanes,
-  window,
-  onZoom,
-  onShow,
-}: Pick<PictureProps, 'lanes' | 'onZoom' | 'onShow'> & { readonly window: Window }) {
+type ButtonProps = Pick<PictureProps, 'lanes' | 'onZoom' | 'onShow'> & { readonly window: Window };
+
+function TurnButton({ lanes, window, onZoom, onShow }: ButtonProps) {
   const button = useRef<HTMLButtonElement>(null);
   const [chosen, choose] = useState<number | null>(null);
   const stops = useMemo(() => stopsOf(lanes), [lanes]);
