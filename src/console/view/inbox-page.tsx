@@ -240,7 +240,7 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
       <Button class="inbox-line" aria-expanded={isChosen} onClick={() => article.current?.focus()}>
         <Avatar id={agent} size="small" />
         <span class="fills">
-          <span class="by wraps text-small">
+          <span class="by wraps text-tiny">
             <span class="kind">{KIND_LABELS[kind]}</span>
             <When at={since} />
           </span>

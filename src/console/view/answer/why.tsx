@@ -6,6 +6,7 @@ import type { TurnStart, TurnsAround } from '../../model/answer.ts';
 import { previousAnswer, segmentsOf, turnsAround } from '../../model/answer.ts';
 import { clockTime, count, money, oneLine, when } from '../../model/format.ts';
 import { opened } from '../../state/conversation.ts';
+import { Select } from '../parts/controls.tsx';
 import { useRequest } from '../parts/hooks.ts';
 import { EntryLinks, Facts, Fold } from '../parts/parts.tsx';
 import { Lines } from '../parts/text.tsx';
@@ -287,14 +288,11 @@ function DefinitionSection({ id, agent, index, now }: DefinitionProps) {
       {turns.previous === null && <p class="muted">This was the first turn of the agent.</p>}
       <label class="compare muted stacked-1">
         Compare with
-        <select
-          value={other ?? ''}
-          onChange={({ currentTarget: { value } }) =>
-            setOther(value === '' ? null : value === 'next' ? value : Number(value))
-          }
-        >
-          <Options turns={turns} />
-        </select>
+        <Select
+          value={String(other ?? '')}
+          options={otherTurns(turns)}
+          onChoose={(value) => setOther(value === '' ? null : value === 'next' ? value : Number(value))}
+        />
       </label>
       {other !== null && <Compared {...{ id, agent, index, now, turns, other }} key={other} />}
     </section>
@@ -303,7 +301,8 @@ function DefinitionSection({ id, agent, index, now }: DefinitionProps) {
 
 const MOST_TURNS = 200;
 
-function Options({ turns: { own, previous, others } }: { readonly turns: TurnsAround }) {
+/** What can be compared: the value, and its words. */
+function otherTurns({ own, previous, others }: TurnsAround): (readonly [string, string])[] {
   const shown = others.filter((start, place) => start === previous || place < MOST_TURNS);
   const labelOf = (start: TurnStart) =>
     [
@@ -311,17 +310,11 @@ function Options({ turns: { own, previous, others } }: { readonly turns: TurnsAr
       `at entry ${start.index}, ${timeOf(start.createdAt)}`,
       start.definition && start.definition === own?.definition ? '(same definition)' : '',
     ].join(' ');
-  return (
-    <>
-      {previous === null && <option value="">nothing</option>}
-      <option value="next">the next turn (the configuration of today)</option>
-      {shown.map((start) => (
-        <option key={start.index} value={start.index}>
-          {labelOf(start)}
-        </option>
-      ))}
-    </>
-  );
+  return [
+    ...(previous === null ? [['', 'nothing'] as const] : []),
+    ['next', 'the next turn (the configuration of today)'],
+    ...shown.map((start) => [String(start.index), labelOf(start)] as const),
+  ];
 }
 
 function timeOf(iso: string): string {

@@ -405,14 +405,12 @@ function State({ row }: { readonly row: ConversationRow }) {
 
 export function RowMenu() {
   const row = rows.value.find(({ id }) => id === organized.value);
-  return row ? <Menu key={row.id} row={row} /> : null;
-}
-
-function Menu({ row }: { readonly row: ConversationRow }) {
+  if (!row) return null;
   const title = row.title ?? row.id;
   const isPinned = pins.value.has(row.id);
+  const onClose = () => (organized.value = null);
   return (
-    <Dialog class="row-menu" label={`Conversation ${title}`} onClose={() => (organized.value = null)}>
+    <Dialog key={row.id} class="row-menu" label={`Conversation ${title}`} onClose={onClose}>
       {(close) => {
         const then = (action: () => unknown) => () => {
           close();

@@ -232,10 +232,6 @@ function makeScrollable(element: Element): void {
   const scrolling = element.localName === 'pre' ? element : frame;
   scrolling.setAttribute('tabindex', '0');
   if (scrolling === frame) return;
-  const copy = document.createElement('button');
-  copy.type = 'button';
-  copy.className = 'quiet copy-code text-tiny';
-  copy.textContent = 'Copy';
-  copy.setAttribute('aria-label', 'Copy the code');
-  frame.append(copy);
+  const copy = { type: 'button', className: 'quiet copy-code text-tiny', textContent: 'Copy' };
+  frame.append(Object.assign(document.createElement('button'), { ...copy, ariaLabel: 'Copy the code' }));
 }

@@ -33,28 +33,6 @@ export function ApprovalCard(props: ApprovalProps) {
   const change = useChange(call, approval, answering);
   const [end, setEnd] = useState<Element | null>(null);
   const isSeen = useIsSeen(end);
-  if (asks)
-    return (
-      <fieldset
-        class="ask-card column frame breaks"
-        tabIndex={-1}
-        aria-label={`${escapeHidden(asks.server)} asks`}
-      >
-        <p>{sentence(askedText({ ...asks, schema: {} }))}</p>
-        {asks.url !== undefined && (
-          <a href={asks.url} target="_blank" rel="noopener noreferrer">
-            {escapeHidden(asks.url)}
-          </a>
-        )}
-        {!mayApprove.value ? (
-          <p class="muted">Your token may not answer this.</p>
-        ) : asks.url === undefined ? (
-          <AskedFields {...{ answering, asks }} />
-        ) : (
-          <Answers {...props} {...{ answering, change }} />
-        )}
-      </fieldset>
-    );
   const readOn = () => end?.scrollIntoView({ block: 'center' });
   const guard = (event: Event) => {
     if (isSeen !== false || !(event.target as Element).closest('.choices > .decide')) return;
@@ -65,25 +43,37 @@ export function ApprovalCard(props: ApprovalProps) {
     <fieldset
       class={`ask-card column frame breaks ${isSeen ? 'seen' : ''}`}
       tabIndex={-1}
-      aria-label={`May ${escapeHidden(call.tool)} run?`}
+      aria-label={asks ? `${escapeHidden(asks.server)} asks` : `May ${escapeHidden(call.tool)} run?`}
       onClickCapture={guard}
     >
       <p>
-        {approval.mayHaveRun
-          ? 'The daemon ended while this call was running. It may have taken effect. What was the outcome?'
-          : 'May this call run?'}
+        {asks
+          ? sentence(askedText({ ...asks, schema: {} }))
+          : approval.mayHaveRun
+            ? 'The daemon ended while this call was running. It may have taken effect. What was the outcome?'
+            : 'May this call run?'}
       </p>
-      <WholeCall call={call} change={change} onEnd={setEnd} />
+      {asks?.url !== undefined && (
+        <a href={asks.url} target="_blank" rel="noopener noreferrer">
+          {escapeHidden(asks.url)}
+        </a>
+      )}
+      {!asks && <WholeCall call={call} change={change} onEnd={setEnd} />}
       {isSeen === false && mayApprove.value && (
         <p class="read-on">
           <Button onClick={readOn}>Read on to answer</Button>
         </p>
       )}
-      {approval.why && !approval.mayHaveRun && (
+      {approval.why && !approval.mayHaveRun && !asks && (
         <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>
       )}
-      {change.wasRead && mayApprove.value && <Answers {...props} {...{ answering, change }} />}
-      {!mayApprove.value && <p class="muted">Your token may not answer this.</p>}
+      {!mayApprove.value ? (
+        <p class="muted">Your token may not answer this.</p>
+      ) : asks && asks.url === undefined ? (
+        <AskedFields {...{ answering, asks }} />
+      ) : (
+        change.wasRead && <Answers {...props} {...{ answering, change }} />
+      )}
     </fieldset>
   );
 }

@@ -5,7 +5,7 @@ import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import type { EndedTurn } from '../../model/thread/blocks.ts';
-import { adviceOn } from '../../model/thread/failure.ts';
+import { type Advice, adviceOn } from '../../model/thread/failure.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { writeTo } from '../../state/keys.ts';
 import { go, jumpTo, linkTo } from '../../state/route.ts';
@@ -23,16 +23,8 @@ export function FailureText({ failure: { code, message } }: { readonly failure: 
   );
 }
 
-const adviceFor = (agent: string, code: string | null) =>
-  adviceOn(code, agents.value.find(({ slug }) => slug === agent)?.model);
-
-/** Whose tries fail; null: another one may succeed. */
-const failsOf = (agent: string, code: string | null) => adviceFor(agent, code)?.fails ?? null;
-
 /** What to change before another try. */
-function FailureAdvice({ agent, code }: Pick<ContinueProps, 'agent' | 'code'>) {
-  const advice = adviceFor(agent, code);
-  if (!advice) return null;
+function FailureAdvice({ advice }: { readonly advice: Advice }) {
   return (
     <p class="advice">
       {advice.fails !== null && 'Another try fails until this is fixed. '}
@@ -53,13 +45,12 @@ interface ContinueProps {
   readonly conversation: string;
   readonly agent: string;
   readonly outcome: EndedTurn['outcome'];
-  /** The code of the failure, or the name of the limit; null: not known. */
-  readonly code: string | null;
+  readonly isFutile: boolean;
   readonly onDone?: () => void;
 }
 
-/** Lets the agent continue after a turn that ended early. */
-function ContinueButton({ conversation, agent, outcome, code, onDone }: ContinueProps) {
+/** Lets the agent continue after a turn that ended early. `isFutile`: another try fails. */
+function ContinueButton({ conversation, agent, outcome, isFutile, onDone }: ContinueProps) {
   const isLimited = outcome === 'limited';
   const act = () =>
     attempt(() =>
@@ -74,7 +65,7 @@ function ContinueButton({ conversation, agent, outcome, code, onDone }: Continue
     );
   return (
     <Button
-      class={failsOf(agent, code) === null ? undefined : 'quiet'}
+      class={isFutile ? 'quiet' : undefined}
       shortcut="r"
       title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
       onClick={() => void act().then((isDone) => (isDone ? onDone?.() : undefined))}
@@ -111,7 +102,9 @@ interface ActionsProps {
   readonly index: number;
 }
 
-interface EndedProps extends ContinueProps {
+interface EndedProps extends Omit<ContinueProps, 'isFutile'> {
+  /** The code of the failure, or the name of the limit; null: not known. */
+  readonly code: string | null;
   /** The entry of the failed call, which "why?" explains; null: what ended the turn is shown already. */
   readonly failed: number | null;
   /** Writes to another agent. */
@@ -120,16 +113,18 @@ interface EndedProps extends ContinueProps {
 }
 
 /** The answers to a turn that ended early, the same in the thread and in the inbox. */
-export function EndedActions({ failed, onAsk, children, ...again }: EndedProps) {
+export function EndedActions({ code, failed, onAsk, children, ...again }: EndedProps) {
   const [isChoosing, choose] = useState(false);
-  const { conversation, agent, outcome, code } = again;
+  const { conversation, agent, outcome } = again;
   const others = agents.value.filter(({ slug }) => slug !== agent);
-  const fails = failsOf(agent, code);
-  const button = (outcome === 'failed' || isOperator.value) && <ContinueButton {...again} />;
+  const advice = adviceOn(code, agents.value.find(({ slug }) => slug === agent)?.model);
+  const fails = advice?.fails ?? null;
+  const isFutile = fails !== null;
+  const button = (outcome === 'failed' || isOperator.value) && <ContinueButton {...{ ...again, isFutile }} />;
   return (
     <div class="buttons">
-      <FailureAdvice {...{ agent, code }} />
-      {fails === null && button}
+      {advice && <FailureAdvice advice={advice} />}
+      {!isFutile && button}
       {others.length > 0 && fails !== 'conversation' && (
         <Button aria-expanded={isChoosing} onClick={() => choose(!isChoosing)}>
           Ask another agent
@@ -140,7 +135,7 @@ export function EndedActions({ failed, onAsk, children, ...again }: EndedProps) 
           Open the reason
         </Button>
       )}
-      {fails !== null && button}
+      {isFutile && button}
       {children}
       {isChoosing && (
         <div class="buttons choice">

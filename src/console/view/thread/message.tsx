@@ -11,7 +11,7 @@ import { clockTime, count, duration, fullTime } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import { contentOf, type LiveDraft } from '../../model/thread/live.ts';
 import { type Thinking, type Unread, unreadBy } from '../../model/thread/thread.ts';
-import { nameOf, nameOfAuthor, opened, useThread } from '../../state/conversation.ts';
+import { nameOf, nameOfAuthor, opened, useShown, useThread } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import type { KeptPost } from '../../state/outbox.ts';
@@ -127,7 +127,7 @@ export function messageView({ entry, calls, feedback, index, lateFor }: Extract<
               text={entry.content ?? ''}
             />
             {entry.duration !== undefined && isAnswer && <span>{duration(entry.duration)}</span>}
-            <EntryTime index={index} at={entry.createdAt} />
+            <EntryTime index={index} />
           </span>
         </>
       }
@@ -281,7 +281,10 @@ function workText(activity: Activity | undefined, since: string, now: number): s
 const LONG_MS = 5_000;
 
 /** When an entry was appended, and its index, which is its link. */
-export function EntryTime({ index, at }: { readonly index: number; readonly at: string }) {
+export function EntryTime({ index }: { readonly index: number }) {
+  const here = useShown();
+  const at = here?.thread.entries[index]?.createdAt;
+  if (!at) return null;
   return (
     <>
       <time dateTime={at} title={fullTime(at)}>
@@ -289,7 +292,7 @@ export function EntryTime({ index, at }: { readonly index: number; readonly at: 
       </time>
       <a
         class="number"
-        href={linkTo.entry(opened.value?.id ?? '', index)}
+        href={linkTo.entry(here.id, index)}
         aria-label={`Entry ${index}`}
         title={`Entry ${index}`}
       >

@@ -23,7 +23,6 @@ import {
   selected,
   thinking,
   useShown,
-  useThread,
 } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
 import { keepReadingPlace, readingPlace } from '../../state/kept.ts';
@@ -438,7 +437,7 @@ function Passage({ block }: Of<'passage'>) {
               ) : (
                 <LinkButton onClick={() => jumpTo(answeredAt)}>answered in entry {answeredAt}</LinkButton>
               ))}
-            <TimeOf index={index} />
+            <EntryTime index={index} />
           </span>
         </p>
         <Markdown text={text} />
@@ -455,7 +454,7 @@ function Note({ block }: Of<'note'>) {
         {agent && <Name id={agent} />} <bdi>{title}</bdi>
       </span>
       <span class="meta">
-        <TimeOf index={index} />
+        <EntryTime index={index} />
       </span>
     </>
   );
@@ -472,11 +471,6 @@ function Note({ block }: Of<'note'>) {
       <Markdown text={content} />
     </Fold>
   );
-}
-
-function TimeOf({ index }: { readonly index: number }) {
-  const at = useThread()?.thread.entries[index]?.createdAt;
-  return at ? <EntryTime index={index} at={at} /> : null;
 }
 
 function ReadMarker({ readers }: { readonly readers: readonly string[] }) {
