@@ -350,18 +350,20 @@ describe('an editor', () => {
 
   it('lines that are not JSON-RPC are answered with an error, and the next line is read', async () => {
     const editor = await edit(project);
-    for (const line of ['{"jsonrpc"', '[]', '7', '{"jsonrpc":"1.0"}']) editor.child.stdin?.write(`${line}\n`);
+    for (const line of ['{"jsonrpc"', '[]', '7', '{"jsonrpc":"1.0"}']) editor.stdin.write(`${line}\n`);
     expect(await editor.prompt(await editor.begin(), 'Hello')).toBe('end_turn');
     const codes = editor.lines().flatMap((line) => JSON.parse(line).error?.code ?? []);
     expect(codes).toEqual([-32700, -32600, -32600, -32600]);
   });
 
   it('an editor that disconnects ends the process, and the turn continues', async () => {
-    const editor = await edit(project);
+    const editor = untilTestEnds(
+      await startEditor(['--data', project.data], project.root, { hasProcess: true }),
+    );
     const id = await editor.begin();
     editor.prompt(id, 'slow').catch(() => {});
     await until(() => saidIn(editor.updates(id)) !== '');
-    editor.child.stdin?.end();
+    editor.stdin.end();
     expect(await editor.exited).toBe(0);
     const log = await followUntil(project.client, id, turnsEnded(1));
     expect(ofType(log, 'turn-ended')).toMatchObject([{ outcome: 'completed' }]);

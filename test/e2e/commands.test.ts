@@ -10,7 +10,10 @@ import { hasLongTests } from '../support/runs.ts';
 /** The commands on a running daemon, each in its own process. */
 describe('the command line', () => {
   let handler: FakeHandler = () => ({ text: 'fine' });
-  const project = sharedProject({ model: (request, count) => handler(request, count) });
+  const project = sharedProject({
+    model: (request, count) => handler(request, count),
+    hasProcesses: true,
+  });
   const { client, provider } = project;
 
   const post = (conversation: string, content: string) =>

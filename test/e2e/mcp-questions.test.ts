@@ -1,38 +1,48 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { type FakeHandler, startFakeProvider } from '../support/fake-provider.ts';
-import { untilTestEnds } from '../support/lifetime.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
 import { callsOf, checkLog, finished, followUntil, ofType } from '../support/log.ts';
-import { openProject, providerSettings } from '../support/project.ts';
+import { startProject } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 
 /** Questions that an MCP server asks during a call, in a daemon. */
 
 const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
 const TOOL = 'mcp__travel__book';
-const calling =
-  (name: string): FakeHandler =>
-  ({ json }) =>
-    json.messages?.at(-1)?.role === 'tool' ? { text: 'Noted.' } : { toolCalls: [{ name, arguments: '{}' }] };
+const SURVEY = 'mcp__travel__survey';
+const model: FakeHandler = ({ json }) => {
+  if (json.messages?.at(-1)?.role === 'tool') return { text: 'Noted.' };
+  const isSurvey = json.messages?.at(-1)?.content?.includes('survey');
+  return { toolCalls: [{ name: isSurvey ? SURVEY : TOOL, arguments: '{}' }] };
+};
+const travel = { command: process.execPath, args: [PROGRAM] };
+const policy = [TOOL, SURVEY].map((tool) => ({ tool, allow: true }));
+const project = shared(() =>
+  startProject({
+    model,
+    settings: { tools: { mcpServers: { travel }, policy } },
+    agents: { pm: `---\nname: Pam\nphases: [chat]\ntools: [${TOOL}, ${SURVEY}]\n---\nPERSONA` },
+    http: true,
+  }),
+);
+const { client } = project;
 
-async function open(tool = TOOL) {
-  const provider = untilTestEnds(await startFakeProvider(calling(tool)));
-  const travel = { command: process.execPath, args: [PROGRAM] };
-  const tools = { mcpServers: { travel }, policy: [{ tool, allow: true }] };
-  const agent = `---\nname: Pam\nphases: [chat]\ntools: [${tool}]\n---\nPERSONA`;
-  const settings = providerSettings(provider.url, { tools });
-  const project = untilTestEnds(await openProject({ settings, agents: { pm: agent } }));
-  const daemon = await project.up('--http', '127.0.0.1:0', '--http-token', 'none');
-  const client = await project.connect();
-  await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
-  const entries = await followUntil(client, 'demo', (all) => ofType(all, 'approval-requested').length > 0);
+/** Returns the id of the question. The server asks one at a time. */
+async function open(conversation: string, content = 'go'): Promise<string> {
+  await client.post({ conversation, publisher: 'alice', content });
+  const entries = await followUntil(
+    client,
+    conversation,
+    (all) => ofType(all, 'approval-requested').length > 0,
+  );
   const { approvalId } = ofType(entries, 'approval-requested')[0] ?? expect.unreachable('nobody is asked');
-  return { project, daemon, client, approvalId };
+  return approvalId;
 }
 
 describe('a question of an MCP server', () => {
   it('is listed with who asks and what, answered by a person, and the server gets the answer', async () => {
-    const { project, client, approvalId } = await open();
+    const approvalId = await open('demo');
     const listed = await project.parley('approvals', 'demo');
     expect(listed.stdout).toMatch(
       /called mcp__travel__book: the server travel, a program outside of Parley, asks “Which day\?”/,
@@ -56,8 +66,8 @@ describe('a question of an MCP server', () => {
   });
 
   it('with many fields has a line for each in the command line, and `say --wait` ends with it', async () => {
-    const { project, approvalId } = await open('mcp__travel__survey');
-    const listed = await project.parley('approvals', 'demo');
+    const approvalId = await open('first', 'survey');
+    const listed = await project.parley('approvals', 'first');
     expect(listed.stdout).toContain(
       [
         'asks “Who flies?”:',
@@ -69,19 +79,19 @@ describe('a question of an MCP server', () => {
       ].join('\n'),
     );
     await project.parley('deny', approvalId);
-    const said = await project.parley('say', 'second', 'go', '--wait');
+    const said = await project.parley('say', 'second', 'survey', '--wait');
     expect([said.code, said.stderr]).toEqual([
       0,
       expect.stringContaining('asks “Who flies?”:\n  name (Name'),
     ]);
+    const [waiting] = (await client.request('approvals', { conversation: 'second' })).approvals;
+    await client.request('answer', { approvalId: waiting?.approvalId ?? '', answer: 'deny' });
   });
 
   it('is shown to callers of every protocol as an approval is, which answer it where they may', async () => {
-    const { project, daemon, client, approvalId } = await open();
     const answered = (id: string) => client.request('answer', { approvalId: id, answer: 'deny' });
-    await answered(approvalId); // a server asks one question at a time
     const send = async (path: string, body: object, headers: Record<string, string> = {}) => {
-      const answer = await fetch(daemon.ready.http + path, {
+      const answer = await fetch(project.http + path, {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...headers },
         body: JSON.stringify(body),
@@ -126,18 +136,22 @@ describe('a question of an MCP server', () => {
   it.runIf(hasLongTests)(
     'a daemon that is killed while it waits closes it, and the outcome of the call is unknown (L12)',
     async () => {
-      const { project, daemon, client, approvalId } = await open();
-      await daemon.kill9();
+      const approvalId = await open('killed');
+      await project.daemon.kill9();
       await project.up();
-      const asked = await followUntil(client, 'demo', (all) => ofType(all, 'approval-requested').length > 1);
+      const asked = await followUntil(
+        client,
+        'killed',
+        (all) => ofType(all, 'approval-requested').length > 1,
+      );
       expect(ofType(asked, 'approval-answered')).toMatchObject([{ approvalId, answer: 'expired' }]);
       const unknown = ofType(asked, 'approval-requested')[1];
       expect(unknown).toMatchObject({ mayHaveRun: true, tool: TOOL, arguments: '{}' });
       const late = await project.parley('approve', approvalId);
       expect(late.stderr).toContain('expired');
       await project.parley('resolve', unknown?.approvalId ?? '', '--failed');
-      await followUntil(client, 'demo', finished(1));
-      expect(checkLog(await project.logFile('demo'))).toEqual([]);
+      await followUntil(client, 'killed', finished(1));
+      expect(checkLog(await project.logFile('killed'))).toEqual([]);
     },
   );
 });

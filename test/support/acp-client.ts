@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Readable, Writable } from 'node:stream';
 import {
@@ -12,12 +12,14 @@ import {
   type SessionUpdate,
 } from '@agentclientprotocol/sdk';
 import { launcher, strangersEnvironment } from './cli.ts';
+import { startInProcess } from './in-process.ts';
+import { hasLongTests } from './runs.ts';
 
 /** An editor: the client side of the protocol's package, with `parley acp` as its agent. */
 
 export interface Editor {
   readonly agent: ClientContext;
-  readonly child: ChildProcess;
+  readonly stdin: Writable;
   /** The updates of one session so far. */
   updates(sessionId: string): readonly SessionUpdate[];
   /** Requests for permission so far. */
@@ -39,19 +41,21 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-export async function startEditor(args: readonly string[], cwd = '/'): Promise<Editor> {
-  const child = spawn(process.execPath, [launcher, 'acp', ...args], {
-    cwd,
-    env: strangersEnvironment(),
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
+/** `hasProcess`: the agent has a process of its own, as it always has in long tests. */
+export async function startEditor(
+  args: readonly string[],
+  cwd = '/',
+  { hasProcess = hasLongTests } = {},
+): Promise<Editor> {
+  const agentOf = hasProcess ? startProcess : startInProcess;
+  const child = agentOf(['acp', ...args], cwd);
+  const { exited } = child;
   let [stdout, stderr] = ['', ''];
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
   const received: { sessionId: string; update: SessionUpdate }[] = [];
   const permissions: Asked[] = [];
-  const exited = once(child, 'exit').then(([code]) => code as number | null);
   const editor = {
     decide: (_: RequestPermissionRequest): string | null | Promise<string> => null,
   };
@@ -78,7 +82,7 @@ export async function startEditor(args: readonly string[], cwd = '/'): Promise<E
     clientCapabilities: {},
   });
   return Object.assign(editor, {
-    ...{ agent, child, permissions, exited },
+    ...{ agent, stdin: child.stdin, permissions, exited },
     updates: (id: string) => received.filter(({ sessionId }) => sessionId === id).map(({ update }) => update),
     lines: () => stdout.split('\n').filter((line) => line !== ''),
     stderr: () => stderr,
@@ -92,10 +96,20 @@ export async function startEditor(args: readonly string[], cwd = '/'): Promise<E
     },
     async close() {
       connection.close();
-      child.stdin.destroy();
-      if (child.exitCode === null && child.signalCode === null) await exited;
+      if (hasProcess) child.stdin.destroy();
+      else child.stdin.end();
+      await exited;
     },
   });
+}
+
+function startProcess(args: readonly string[], cwd: string) {
+  const child = spawn(process.execPath, [launcher, ...args], {
+    ...{ cwd, env: strangersEnvironment() },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  return Object.assign(child, { exited });
 }
 
 /** All text of the agents. */

@@ -70,10 +70,12 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   const [code] = (await once(child, 'close')) as [number | null];
   clearTimeout(tooLong);
   options.signal?.removeEventListener('abort', end);
+  return outcomeOf(code, stdout, stderr);
+}
+
+export function outcomeOf(code: number | null, stdout: string, stderr: string): CliOutcome {
   return {
-    code,
-    stdout,
-    stderr,
+    ...{ code, stdout, stderr },
     json: () =>
       stdout
         .split('\n')

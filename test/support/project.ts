@@ -10,8 +10,10 @@ import { systemHost } from '../../src/bus/nats/managed/host.ts';
 import { connect, type ParleyClient, readConnectionFile } from '../../src/client/index.ts';
 import { type CliOutcome, launcher, runCli, strangersEnvironment } from './cli.ts';
 import { type FakeProvider, startFakeProvider } from './fake-provider.ts';
+import { runInProcess } from './in-process.ts';
 import { endChild, perTest, shared } from './lifetime.ts';
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from './nats-server.ts';
+import { hasLongTests } from './runs.ts';
 
 /** A project folder on disk, in which daemons run as separate processes from the command line. */
 export interface Project {
@@ -20,7 +22,10 @@ export interface Project {
   readonly config: string;
   /** Starts a daemon (`parley up --json`) and waits for its ready line. */
   up(...args: readonly string[]): Promise<RunningDaemon>;
-  /** Runs one command against this project's data directory, or against the server that `--nats` names. */
+  /**
+   * Runs one command against this project's data directory, or against the server that `--nats` names: in a process of its own
+   * in long tests, otherwise in the process of the test.
+   */
   parley(...args: readonly string[]): Promise<CliOutcome>;
   parleyWithInput(input: string, ...args: readonly string[]): Promise<CliOutcome>;
   /** The newest daemon here. */
@@ -76,6 +81,8 @@ type Settings = Readonly<Record<string, unknown>>;
 export interface ProjectOptions {
   /** For each daemon, added to the caller's environment. HTTP needs no token unless this sets one. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Each command has a process of its own, which is a part of what is tested. */
+  readonly hasProcesses?: boolean;
   /** A program that starts the daemon given as its last arguments, and becomes it. */
   readonly under?: readonly string[];
   /** The url of a running server, or one to start (`{}`); otherwise each daemon starts a managed one. */
@@ -177,6 +184,10 @@ export async function openProject(options: ProjectOptions = {}): Promise<Project
     ...(typeof server === 'string' ? ['--nats', server] : []),
   ];
   const inProject = (args: readonly string[]) => (args.includes('--nats') ? args : [...args, '--data', data]);
+  const run = (args: readonly string[], input: string) =>
+    hasLongTests || options.hasProcesses
+      ? runCli(args, { workingDirectory: root, input })
+      : runInProcess(args, root, input);
   return {
     root,
     data,
@@ -202,8 +213,8 @@ export async function openProject(options: ProjectOptions = {}): Promise<Project
       own.daemon = await whenReady(child);
       return own.daemon;
     },
-    parley: (...args) => runCli(inProject(args), { workingDirectory: root }),
-    parleyWithInput: (input, ...args) => runCli(inProject(args), { workingDirectory: root, input }),
+    parley: (...args) => run(inProject(args), ''),
+    parleyWithInput: (input, ...args) => run(inProject(args), input),
     async connect() {
       const address = await readConnectionFile(data);
       if (!address) throw new Error(`no daemon has left its address in ${data}`);
