@@ -381,22 +381,25 @@ describe('an editor of a daemon that fails', () => {
     ],
   });
 
-  it('an approval that waits is requested once, and its answer counts after `kill -9` of the daemon', async () => {
-    const editor = await edit(project);
-    let approve = (_: string): void => {};
-    editor.decide = () => new Promise((resolve) => (approve = resolve));
-    const id = await editor.begin();
-    const ended = editor.prompt(id, 'write');
-    await until(() => editor.permissions.length === 1);
-    await project.daemon.kill9();
-    await project.up();
-    approve('approve');
-    expect(await ended).toBe('end_turn');
-    expect(editor.permissions).toHaveLength(1);
-    const log = await entriesOf(await project.connect(), id);
-    expect(ofType(log, 'tool-started')).toHaveLength(1);
-    expect(saidIn(editor.updates(id))).toBe('Noted by the lead.');
-  });
+  it.runIf(hasLongTests)(
+    'an approval that waits is requested once, and its answer counts after `kill -9` of the daemon',
+    async () => {
+      const editor = await edit(project);
+      let approve = (_: string): void => {};
+      editor.decide = () => new Promise((resolve) => (approve = resolve));
+      const id = await editor.begin();
+      const ended = editor.prompt(id, 'write');
+      await until(() => editor.permissions.length === 1);
+      await project.daemon.kill9();
+      await project.up();
+      approve('approve');
+      expect(await ended).toBe('end_turn');
+      expect(editor.permissions).toHaveLength(1);
+      const log = await entriesOf(await project.connect(), id);
+      expect(ofType(log, 'tool-started')).toHaveLength(1);
+      expect(saidIn(editor.updates(id))).toBe('Noted by the lead.');
+    },
+  );
 
   it.runIf(hasLongTests)('a prompt continues and ends after the nats-server was away', async () => {
     const editor = await edit(project);
@@ -441,11 +444,14 @@ describe('an editor of a daemon that fails', () => {
     expect(await ended).toBe('cancelled');
   });
 
-  it('without a daemon, the error says how to start one, and the next request finds it', async () => {
-    await project.daemon.stop();
-    const editor = await edit(project);
-    await expect(editor.begin()).rejects.toThrow('no running daemon found');
-    await project.up();
-    expect(await editor.prompt(await editor.begin(), 'Hello')).toBe('end_turn');
-  });
+  it.runIf(hasLongTests)(
+    'without a daemon, the error says how to start one, and the next request finds it',
+    async () => {
+      await project.daemon.stop();
+      const editor = await edit(project);
+      await expect(editor.begin()).rejects.toThrow('no running daemon found');
+      await project.up();
+      expect(await editor.prompt(await editor.begin(), 'Hello')).toBe('end_turn');
+    },
+  );
 });

@@ -59,6 +59,8 @@ const STEPS: Readonly<Record<string, string | ReturnType<typeof has>>> = {
 const IN_SHORT = new Set(['the edit is allowed']);
 const steps = Object.entries(STEPS).filter(([name]) => hasLongTests || IN_SHORT.has(name));
 
+const victims = hasLongTests ? (['daemon', 'agent'] as const) : (['agent'] as const);
+
 describe('a thread with a coding agent', () => {
   it('is planned, edited with the approval of a named person, reviewed by the difference, and returned', async () => {
     await client.post({ conversation: 'calm', content: 'please make calm.txt', publisher: 'alice' });
@@ -67,7 +69,7 @@ describe('a thread with a coding agent', () => {
     expect(agent.edits('calm.txt')).toBe(1);
   });
 
-  describe.each(['daemon', 'agent'] as const)('with kill -9 of the %s', (victim) => {
+  describe.each(victims)('with kill -9 of the %s', (victim) => {
     it.each(victim === 'daemon' ? steps : steps.filter(([, at]) => typeof at === 'string'))(
       'while %s: nothing is lost or applied twice, each permission is answered once',
       async (name, at) => {

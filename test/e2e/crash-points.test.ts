@@ -4,17 +4,19 @@ import { CRASH_POINTS } from '../../src/daemon/observe/crash-points.ts';
 import { runChaos } from '../chaos/run.ts';
 import { createCrashSchedule } from '../chaos/schedule.ts';
 import { launcher } from '../support/cli.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** L5, L9, L12: wherever a daemon is killed, nothing is lost, and no effect is repeated silently. */
 
-/** One in a decision, a start and a tool. `crash.test.ts` has those of a post and of a model call. */
+/** One in a decision, a start and a tool; fast tests have that of a tool. `crash.test.ts` has those of a post and of a model call. */
 const SAMPLE: readonly CrashPoint[] = ['after-append', 'before-recovery', 'after-tool'];
 /**
  * In the order of the work. What is outstanding when a daemon ends before its model call, the next one finds at
  * `before-recovery`. These run concurrently, each with its own daemon.
  */
 const THIRDS = [0, 5, 10].map((first) => CRASH_POINTS.slice(first, first + 5));
-const [ROUNDS, GROUPS] = process.env.PARLEY_FULL === '1' ? [20, THIRDS] : [1, [SAMPLE]];
+const [ROUNDS, GROUPS] =
+  process.env.PARLEY_FULL === '1' ? [20, THIRDS] : [1, [hasLongTests ? SAMPLE : SAMPLE.slice(-1)]];
 /** For one crash: a start and the work until the point. Generous, as a crash ends the wait. */
 const PATIENCE_MS = 120_000;
 /** Rarely reached: once per start, and once each time a conversation has outstanding work again. */

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { runCli } from '../support/cli.ts';
 import { ask, entriesOf } from '../support/log.ts';
 import { modelAt, sharedProject } from '../support/project.ts';
 
@@ -30,7 +29,7 @@ describe('explaining a view that was reduced', () => {
 
     const online = ['--nats', nats.url];
     const explain = ['explain', 'c', '--agent', 'pm', '--at', at(-1)];
-    const exact = await runCli([...explain, '--json', ...online]);
+    const exact = await project.parley(...explain, '--json', ...online);
     const [{ messages, report }] = exact.json();
     expect(messages).toEqual(provider.requests.at(-1)?.json.messages);
     expect(report).toMatchObject({ status: 'reduced', sent: true, fault: null });
@@ -38,7 +37,7 @@ describe('explaining a view that was reduced', () => {
     const offline = await project.parley(...explain, '--json', '--config', project.config);
     expect(offline.stdout).toBe(exact.stdout);
 
-    const shown = (await runCli([...explain, ...online])).stdout;
+    const shown = (await project.parley(...explain, ...online)).stdout;
     expect(shown).toMatch(/^not in it {3}entries 0 to \d+: summed up in entry \d+; recall/m);
     expect(shown).toMatch(/^this call {3}1,000 tokens in \(400 cached\), 10 out, \$0\.0074$/m);
 
@@ -66,7 +65,7 @@ describe('explaining a view that was reduced', () => {
       usd: expect.closeTo(0.0074 * posts, 6),
     });
     expect(metadata.summary).toBe((summaries.at(-1) as { content: string }).content);
-    expect((await runCli(['show', 'c', '--cost', ...online])).stdout).toMatch(
+    expect((await project.parley('show', 'c', '--cost', ...online)).stdout).toMatch(
       /AGENT +CALLS .*\npm +8 +8,000 +3,200 +80 +\$0\.0592\nall/,
     );
   });

@@ -83,53 +83,59 @@ describe('a daemon with the JetStream store', () => {
     expect(state.messages).toBeLessThanOrEqual(entries.length);
   });
 
-  it('a daemon with the JetStream store appends posts separately that exceed one message together', async () => {
-    await start(() => ({ text: 'noted' }), {}, TEAM, { config: 'max_payload: 131072' });
-    await up();
-    const client = await project.connect();
-    const posts = Array.from({ length: 6 }, (_, count) =>
-      client.post({
-        conversation: 'demo',
-        publisher: 'alice',
-        content: `${count}`.repeat(60_000),
-        id: `p${count}`,
-      }),
-    );
-    const indexes = (await Promise.all(posts)).map(({ index }) => index);
-    expect(new Set(indexes).size).toBe(6);
-    await expect(
-      client.post({ conversation: 'demo', publisher: 'alice', content: 'x'.repeat(122_000) }),
-    ).rejects.toMatchObject({ code: 'TOO_LARGE' });
-  });
+  it.runIf(hasLongTests)(
+    'a daemon with the JetStream store appends posts separately that exceed one message together',
+    async () => {
+      await start(() => ({ text: 'noted' }), {}, TEAM, { config: 'max_payload: 131072' });
+      await up();
+      const client = await project.connect();
+      const posts = Array.from({ length: 6 }, (_, count) =>
+        client.post({
+          conversation: 'demo',
+          publisher: 'alice',
+          content: `${count}`.repeat(60_000),
+          id: `p${count}`,
+        }),
+      );
+      const indexes = (await Promise.all(posts)).map(({ index }) => index);
+      expect(new Set(indexes).size).toBe(6);
+      await expect(
+        client.post({ conversation: 'demo', publisher: 'alice', content: 'x'.repeat(122_000) }),
+      ).rejects.toMatchObject({ code: 'TOO_LARGE' });
+    },
+  );
 
-  it('a daemon with the JetStream store stores a large output as an object that an agent can read', async () => {
-    const agents = {
-      pm: '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell, fs_read]\n---\nPAM',
-    };
-    let path = '';
-    await start(
-      (request, count) => {
-        if (count === 0)
-          return {
-            toolCalls: [
-              { name: 'shell', arguments: JSON.stringify({ command: 'yes 123456789 | head -n 6000' }) },
-            ],
-          };
-        path = /@state\/\S+?\.json/.exec(request.body.toString())?.[0] ?? '';
-        if (count === 1)
-          return { toolCalls: [{ name: 'fs_read', arguments: JSON.stringify({ path, lines: 3 }) }] };
-        return { text: 'done' };
-      },
-      { tools: { policy: [{ agent: 'pm', tool: 'shell', allow: true }] } },
-      agents,
-    );
-    await up();
-    const client = await project.connect();
-    const entries = await ask(client, 'demo', 'go');
-    expect(path).not.toBe('');
-    const results = entries.filter((entry) => entry.type === 'message' && entry.role === 'tool');
-    expect(JSON.stringify(results.at(-1))).toContain('123456789\\n123456789\\n[there is more');
-  });
+  it.runIf(hasLongTests)(
+    'a daemon with the JetStream store stores a large output as an object that an agent can read',
+    async () => {
+      const agents = {
+        pm: '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell, fs_read]\n---\nPAM',
+      };
+      let path = '';
+      await start(
+        (request, count) => {
+          if (count === 0)
+            return {
+              toolCalls: [
+                { name: 'shell', arguments: JSON.stringify({ command: 'yes 123456789 | head -n 6000' }) },
+              ],
+            };
+          path = /@state\/\S+?\.json/.exec(request.body.toString())?.[0] ?? '';
+          if (count === 1)
+            return { toolCalls: [{ name: 'fs_read', arguments: JSON.stringify({ path, lines: 3 }) }] };
+          return { text: 'done' };
+        },
+        { tools: { policy: [{ agent: 'pm', tool: 'shell', allow: true }] } },
+        agents,
+      );
+      await up();
+      const client = await project.connect();
+      const entries = await ask(client, 'demo', 'go');
+      expect(path).not.toBe('');
+      const results = entries.filter((entry) => entry.type === 'message' && entry.role === 'tool');
+      expect(JSON.stringify(results.at(-1))).toContain('123456789\\n123456789\\n[there is more');
+    },
+  );
 
   it.runIf(hasLongTests)(
     'a daemon with the JetStream store stops with code 0 without the server, and loses no accepted post',

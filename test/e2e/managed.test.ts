@@ -100,16 +100,19 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     expect(await servesNats(project.data, server)).toBe(false);
   });
 
-  it('SIGHUP without a terminal does not end the daemon or its server, also if it arrives twice', async () => {
-    const daemon = await project.up();
-    const server = await project.natsServerProcess();
-    daemon.signal('SIGHUP');
-    daemon.signal('SIGHUP');
-    await expect.poll(daemon.stderr).toMatch(/SIGHUP.*the configuration is unchanged/su);
-    expect(await servesNats(project.data, server)).toBe(true);
-    expect(await daemon.stop()).toBe(0);
-    expect(await servesNats(project.data, server)).toBe(false);
-  });
+  it.runIf(hasLongTests)(
+    'SIGHUP without a terminal does not end the daemon or its server, also if it arrives twice',
+    async () => {
+      const daemon = await project.up();
+      const server = await project.natsServerProcess();
+      daemon.signal('SIGHUP');
+      daemon.signal('SIGHUP');
+      await expect.poll(daemon.stderr).toMatch(/SIGHUP.*the configuration is unchanged/su);
+      expect(await servesNats(project.data, server)).toBe(true);
+      expect(await daemon.stop()).toBe(0);
+      expect(await servesNats(project.data, server)).toBe(false);
+    },
+  );
 
   it.runIf(hasPython)('closing the terminal ends daemon and server', async () => {
     const terminal = openTerminal([
@@ -131,28 +134,31 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     expect(await servesNats(project.data, server)).toBe(false);
   });
 
-  it.runIf(hasPython)('a chat posts pasted lines as one message, and resets the terminal', async () => {
-    await project.up();
-    const terminal = openTerminal([launcher, 'chat', 'demo', '--data', project.data]);
-    project.defer(() => terminal.end());
-    await expect.poll(terminal.screen).toContain('\u001b[?2004h');
-    terminal.tell({ type: '\u001b[200~one\rtwo\rthree\u001b[201~' });
-    await expect.poll(terminal.screen).toContain('3 lines pasted');
-    terminal.tell({ type: '\r' });
-    const posted = async () => (await project.parley('show', 'demo', '--json')).json() as Entry[];
-    await expect
-      .poll(async () => (await posted())[0])
-      .toMatchObject({
-        content: 'one\ntwo\nthree',
-      });
-    terminal.tell({ type: '\u0004' });
-    await expect.poll(terminal.screen).toContain('exit 0');
-    expect(terminal.screen().lastIndexOf('\u001b[?2004l')).toBeGreaterThan(
-      terminal.screen().lastIndexOf('\u001b[?2004h'),
-    );
-    const messages = (await posted()).filter(
-      (entry) => entry.type === 'message' && entry.author.kind === 'person',
-    );
-    expect(messages).toHaveLength(1);
-  });
+  it.runIf(hasPython && hasLongTests)(
+    'a chat posts pasted lines as one message, and resets the terminal',
+    async () => {
+      await project.up();
+      const terminal = openTerminal([launcher, 'chat', 'demo', '--data', project.data]);
+      project.defer(() => terminal.end());
+      await expect.poll(terminal.screen).toContain('\u001b[?2004h');
+      terminal.tell({ type: '\u001b[200~one\rtwo\rthree\u001b[201~' });
+      await expect.poll(terminal.screen).toContain('3 lines pasted');
+      terminal.tell({ type: '\r' });
+      const posted = async () => (await project.parley('show', 'demo', '--json')).json() as Entry[];
+      await expect
+        .poll(async () => (await posted())[0])
+        .toMatchObject({
+          content: 'one\ntwo\nthree',
+        });
+      terminal.tell({ type: '\u0004' });
+      await expect.poll(terminal.screen).toContain('exit 0');
+      expect(terminal.screen().lastIndexOf('\u001b[?2004l')).toBeGreaterThan(
+        terminal.screen().lastIndexOf('\u001b[?2004h'),
+      );
+      const messages = (await posted()).filter(
+        (entry) => entry.type === 'message' && entry.author.kind === 'person',
+      );
+      expect(messages).toHaveLength(1);
+    },
+  );
 });

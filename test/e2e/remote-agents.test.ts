@@ -186,7 +186,7 @@ describe('a daemon with remote agents', () => {
 });
 
 describe('the example agents', () => {
-  it('the example in TypeScript works as an agent', async () => {
+  it.runIf(hasLongTests)('the example in TypeScript works as an agent', async () => {
     const program = ['--import', 'tsx', example('remote-agent/agent.ts'), 'critic', project.data];
     const end = await startProgram(process.execPath, program);
     const entries = await converse('typescript', '@critic is this short enough?');

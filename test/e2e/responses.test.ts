@@ -177,34 +177,37 @@ describe('a daemon whose model speaks the Responses API', () => {
 });
 
 describe('a daemon that is killed in a tool loop of the Responses API', () => {
-  it('the same bytes are sent again, and the provider accepts the reasoning in them', async () => {
-    const refusals: string[] = [];
-    let isHanging = true;
-    const model = answering((body) => {
-      if (!hasResult(body)) return PLAN;
-      return isHanging ? { reply: { hang: 'after-headers' } } : DONE;
-    }, refusals);
-    const project = untilTestEnds(
-      await openProject({
-        ...{ nats: {}, model, agents: AGENTS },
-        settings: (baseURL) => ({ models: { default: { ...GPT, baseURL } } }),
-      }),
-    );
-    const first = await project.up();
-    const client = await project.connect();
-    await client.post({ conversation: 'demo', publisher: 'alice', content: 'plan it' });
-    await project.provider.waitForRequests(2);
-    await first.kill9();
-    await project.provider.waitForIdle();
-    isHanging = false;
-    await project.up();
-    const entries = await ask(client, 'demo', 'thank you');
-    expect(refusals).toEqual([]);
-    const [, second, third] = project.provider.requests;
-    expect(third?.body.equals(second?.body ?? Buffer.alloc(0))).toBe(true);
-    expect(new Set(outcomesOf(entries, 'pm'))).toEqual(new Set(['completed']));
-    expect(checkLog(await project.logFile('demo'))).toEqual([]);
-  });
+  it.runIf(hasLongTests)(
+    'the same bytes are sent again, and the provider accepts the reasoning in them',
+    async () => {
+      const refusals: string[] = [];
+      let isHanging = true;
+      const model = answering((body) => {
+        if (!hasResult(body)) return PLAN;
+        return isHanging ? { reply: { hang: 'after-headers' } } : DONE;
+      }, refusals);
+      const project = untilTestEnds(
+        await openProject({
+          ...{ nats: {}, model, agents: AGENTS },
+          settings: (baseURL) => ({ models: { default: { ...GPT, baseURL } } }),
+        }),
+      );
+      const first = await project.up();
+      const client = await project.connect();
+      await client.post({ conversation: 'demo', publisher: 'alice', content: 'plan it' });
+      await project.provider.waitForRequests(2);
+      await first.kill9();
+      await project.provider.waitForIdle();
+      isHanging = false;
+      await project.up();
+      const entries = await ask(client, 'demo', 'thank you');
+      expect(refusals).toEqual([]);
+      const [, second, third] = project.provider.requests;
+      expect(third?.body.equals(second?.body ?? Buffer.alloc(0))).toBe(true);
+      expect(new Set(outcomesOf(entries, 'pm'))).toEqual(new Set(['completed']));
+      expect(checkLog(await project.logFile('demo'))).toEqual([]);
+    },
+  );
 });
 
 describe('a tool loop of the Responses API that Claude continues', () => {

@@ -79,46 +79,52 @@ describe('daemons on one server whose logs are shared', () => {
     ]);
   });
 
-  it('case 6: the work of a frozen daemon is taken over, and the frozen one writes nothing when it resumes', async () => {
-    await start({
-      count: 2,
-      handler: (_, count) =>
-        count === 0 ? { text: 'of the frozen one', delayMs: 3_000 } : { text: 'whole' },
-    });
-    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await fleet.provider.waitForRequests(1);
-    const frozen = await ownerOf(fleet, 'demo');
-    frozen.signal('SIGSTOP');
-    const before = await followUntil(fleet.client, 'demo', turnsEnded(1));
-    expect(said(before)).toEqual(['hello', 'whole']);
-    frozen.signal('SIGCONT');
-    await fleet.provider.waitForIdle();
-    for (let n = 0; n < 10; n++)
-      await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: `after ${n}` });
-    const entries = await followUntil(
-      fleet.client,
-      'demo',
-      (known) => said(known).includes('after 9') && turnsEnded(2)(known),
-    );
-    expect(checkLaws(entries)).toEqual([]);
-    expect(claimants(entries)).toHaveLength(2);
-    expect(said(entries)).not.toContain('of the frozen one');
-    expect(await frozen.stop()).toBe(0);
-  });
+  it.runIf(hasLongTests)(
+    'case 6: the work of a frozen daemon is taken over, and the frozen one writes nothing when it resumes',
+    async () => {
+      await start({
+        count: 2,
+        handler: (_, count) =>
+          count === 0 ? { text: 'of the frozen one', delayMs: 3_000 } : { text: 'whole' },
+      });
+      await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+      await fleet.provider.waitForRequests(1);
+      const frozen = await ownerOf(fleet, 'demo');
+      frozen.signal('SIGSTOP');
+      const before = await followUntil(fleet.client, 'demo', turnsEnded(1));
+      expect(said(before)).toEqual(['hello', 'whole']);
+      frozen.signal('SIGCONT');
+      await fleet.provider.waitForIdle();
+      for (let n = 0; n < 10; n++)
+        await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: `after ${n}` });
+      const entries = await followUntil(
+        fleet.client,
+        'demo',
+        (known) => said(known).includes('after 9') && turnsEnded(2)(known),
+      );
+      expect(checkLaws(entries)).toEqual([]);
+      expect(claimants(entries)).toHaveLength(2);
+      expect(said(entries)).not.toContain('of the frozen one');
+      expect(await frozen.stop()).toBe(0);
+    },
+  );
 
-  it('a daemon that stops is replaced without waiting for the failure timeout', async () => {
-    await start({
-      count: 2,
-      settings: { sharing: { failureTimeoutMs: 60_000 }, shutdown: { graceMs: 200 } },
-      handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
-    });
-    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await fleet.provider.waitForRequests(1);
-    expect(await (await ownerOf(fleet, 'demo')).stop()).toBe(0);
-    const entries = await followUntil(fleet.client, 'demo', turnsEnded(1));
-    expect(said(entries)).toEqual(['hello', 'whole']);
-    expect(claimants(entries)).toHaveLength(2);
-  });
+  it.runIf(hasLongTests)(
+    'a daemon that stops is replaced without waiting for the failure timeout',
+    async () => {
+      await start({
+        count: 2,
+        settings: { sharing: { failureTimeoutMs: 60_000 }, shutdown: { graceMs: 200 } },
+        handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
+      });
+      await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+      await fleet.provider.waitForRequests(1);
+      expect(await (await ownerOf(fleet, 'demo')).stop()).toBe(0);
+      const entries = await followUntil(fleet.client, 'demo', turnsEnded(1));
+      expect(said(entries)).toEqual(['hello', 'whole']);
+      expect(claimants(entries)).toHaveLength(2);
+    },
+  );
 
   it.runIf(hasLongTests)(
     'the outstanding work of stopped daemons continues at the next start, with posts from the meantime',

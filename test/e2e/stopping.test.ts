@@ -38,26 +38,29 @@ describe('stopping a daemon', { timeout: 60_000 }, () => {
     expect(free.filter(({ type }) => type === 'turn-started').length).toBe(1);
   });
 
-  it('a stop ends while a model hangs and the server is frozen, and the next start continues the work', async () => {
-    let hanging = true;
-    const silent = await startFakeProvider(() => (hanging ? { hang: 'after-headers' } : { text: 'fine' }));
-    project.defer(() => silent.close());
-    const settings = providerSettings(silent.url, { shutdown: { graceMs: 300 } });
-    await writeFile(join(project.config, 'parley.yaml'), JSON.stringify(settings));
-    const daemon = await project.up();
-    const client = await project.connect();
-    await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello?' });
-    await silent.waitForRequests(1);
-    nats.freeze();
-    expect(await daemon.stop()).toBe(0);
-    expect(daemon.stderr()).not.toMatch(/was not released/);
+  it.runIf(hasLongTests)(
+    'a stop ends while a model hangs and the server is frozen, and the next start continues the work',
+    async () => {
+      let hanging = true;
+      const silent = await startFakeProvider(() => (hanging ? { hang: 'after-headers' } : { text: 'fine' }));
+      project.defer(() => silent.close());
+      const settings = providerSettings(silent.url, { shutdown: { graceMs: 300 } });
+      await writeFile(join(project.config, 'parley.yaml'), JSON.stringify(settings));
+      const daemon = await project.up();
+      const client = await project.connect();
+      await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello?' });
+      await silent.waitForRequests(1);
+      nats.freeze();
+      expect(await daemon.stop()).toBe(0);
+      expect(daemon.stderr()).not.toMatch(/was not released/);
 
-    nats.thaw();
-    hanging = false;
-    await project.up();
-    const entries = await followUntil(await project.connect(), 'demo', turnsEnded(1));
-    expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
-  });
+      nats.thaw();
+      hanging = false;
+      await project.up();
+      const entries = await followUntil(await project.connect(), 'demo', turnsEnded(1));
+      expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+    },
+  );
 
   it.runIf(hasLongTests)('a stop ends while the server is down', async () => {
     const daemon = await project.up();

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { checkLog, followUntil, ofType } from '../support/log.ts';
 import { projectPerTest } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** A workflow whose nodes run side by side and meet, and a daemon that is killed while they do. */
 describe('a workflow with branches', () => {
@@ -80,7 +81,7 @@ rules:${complete('lead', 'planned')}${complete('dev', 'built', ', value: { files
     expect(checkLog(await project.logFile('demo'))).toEqual([]);
   });
 
-  it('a stop and a resume continue the branch that was stopped at its node', async () => {
+  it.runIf(hasLongTests)('a stop and a resume continue the branch that was stopped at its node', async () => {
     await start('held');
     await followUntil(client, 'held', (entries) => nodes(entries).includes('check waits'));
     await client.request('stop', { conversation: 'held', publisher: 'ann', agent: 'dev' });

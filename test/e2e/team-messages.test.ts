@@ -129,7 +129,7 @@ describe('the session of a conversation', () => {
     },
   );
 
-  it.each(['before-append', 'after-append'])(
+  it.each(hasLongTests ? ['before-append', 'after-append'] : ['after-append'])(
     'a daemon that is killed at %s has the session with the turn that it belongs to, once, and sends it',
     async (point) => {
       const env: Record<string, string> = { PARLEY_CRASH_POINTS: `${point}:1` };

@@ -95,66 +95,69 @@ rules:
       .filter((content) => /^(RUN_DIRECTIVE|NODE_BRIEF|STEP) /.test(content));
   }
 
-  it('a run whose daemon is killed in a node continues there, returns to an earlier node, ends, and leaves no directive', async () => {
-    const started = await project.parley(...'mode demo run --workflow ship --input It --json'.split(' '));
-    expect([started.code, started.json()]).toEqual([0, [expect.objectContaining({ mode: 'run' })]]);
-    const isChecking = (entries: readonly Entry[]) =>
-      ofType(entries, 'turn-started').some(({ agent }) => agent === 'qa');
-    await followUntil(client, 'demo', isChecking);
-    await daemon.kill9();
-    await writeFile(join(project.config, 'script.yaml'), script);
-    expect(parseLog(await project.logFile('demo')).at(-1)).toMatchObject({
-      type: 'turn-started',
-      agent: 'qa',
-    });
-    await project.up();
-    const run = await followUntil(client, 'demo', finished(5));
+  it.runIf(hasLongTests)(
+    'a run whose daemon is killed in a node continues there, returns to an earlier node, ends, and leaves no directive',
+    async () => {
+      const started = await project.parley(...'mode demo run --workflow ship --input It --json'.split(' '));
+      expect([started.code, started.json()]).toEqual([0, [expect.objectContaining({ mode: 'run' })]]);
+      const isChecking = (entries: readonly Entry[]) =>
+        ofType(entries, 'turn-started').some(({ agent }) => agent === 'qa');
+      await followUntil(client, 'demo', isChecking);
+      await daemon.kill9();
+      await writeFile(join(project.config, 'script.yaml'), script);
+      expect(parseLog(await project.logFile('demo')).at(-1)).toMatchObject({
+        type: 'turn-started',
+        agent: 'qa',
+      });
+      await project.up();
+      const run = await followUntil(client, 'demo', finished(5));
 
-    const nodes = ofType(run, 'node-entered');
-    expect(nodes.map(({ node, outcome, summary, hops }) => [node, outcome, summary, hops])).toEqual([
-      ['build', undefined, undefined, 0],
-      ['verify', 'built', 'The first one.', 1],
-      ['build', 'failed', 'It falls over.', 2],
-      ['verify', 'built', 'The repaired one.', 3],
-    ]);
-    expect(ofType(run, 'run-started').length).toBe(1);
-    expect(ofType(run, 'run-ended').map(({ outcome, summary }) => [outcome, summary])).toEqual([
-      ['passed', 'Nothing to complain about.'],
-    ]);
-    const runIds = [...nodes, ...ofType(run, 'run-started'), ...ofType(run, 'run-ended')];
-    expect(new Set(runIds.map(({ runId }) => runId)).size).toBe(1);
-    expect(ofType(run, 'mode-entered').map(({ to }) => to)).toEqual(['run', 'agent']);
-    expect(saidBy(run, 'dev').map(([words]) => words)).toEqual(['It stands.', 'It stands again.']);
-    expect(saidBy(run, 'qa').map(([words]) => words)).toEqual([
-      'I try it ... and it falls over.',
-      'It holds.',
-    ]);
+      const nodes = ofType(run, 'node-entered');
+      expect(nodes.map(({ node, outcome, summary, hops }) => [node, outcome, summary, hops])).toEqual([
+        ['build', undefined, undefined, 0],
+        ['verify', 'built', 'The first one.', 1],
+        ['build', 'failed', 'It falls over.', 2],
+        ['verify', 'built', 'The repaired one.', 3],
+      ]);
+      expect(ofType(run, 'run-started').length).toBe(1);
+      expect(ofType(run, 'run-ended').map(({ outcome, summary }) => [outcome, summary])).toEqual([
+        ['passed', 'Nothing to complain about.'],
+      ]);
+      const runIds = [...nodes, ...ofType(run, 'run-started'), ...ofType(run, 'run-ended')];
+      expect(new Set(runIds.map(({ runId }) => runId)).size).toBe(1);
+      expect(ofType(run, 'mode-entered').map(({ to }) => to)).toEqual(['run', 'agent']);
+      expect(saidBy(run, 'dev').map(([words]) => words)).toEqual(['It stands.', 'It stands again.']);
+      expect(saidBy(run, 'qa').map(([words]) => words)).toEqual([
+        'I try it ... and it falls over.',
+        'It holds.',
+      ]);
 
-    // Each request had the directive of its node, and the result of the node before.
-    const [first, second] = answers(run, 'dev');
-    expect(await runContextOf('dev', first?.index)).toEqual([
-      expect.stringMatching(
-        /^RUN_DIRECTIVE .*not something a person said.*\n.*the node build of the workflow ship/,
-      ),
-      expect.stringMatching(/^NODE_BRIEF [\s\S]*Build the thing\.[\s\S]*- built: leads to verify/),
-      expect.stringContaining('This is the first node'),
-    ]);
-    expect((await runContextOf('dev', second?.index)).at(-1)).toContain(
-      'the outcome failed:\nIt falls over.',
-    );
+      // Each request had the directive of its node, and the result of the node before.
+      const [first, second] = answers(run, 'dev');
+      expect(await runContextOf('dev', first?.index)).toEqual([
+        expect.stringMatching(
+          /^RUN_DIRECTIVE .*not something a person said.*\n.*the node build of the workflow ship/,
+        ),
+        expect.stringMatching(/^NODE_BRIEF [\s\S]*Build the thing\.[\s\S]*- built: leads to verify/),
+        expect.stringContaining('This is the first node'),
+      ]);
+      expect((await runContextOf('dev', second?.index)).at(-1)).toContain(
+        'the outcome failed:\nIt falls over.',
+      );
 
-    const asked = await project.parley('say', 'demo', 'What did you two do?', '--wait');
-    expect([asked.code, asked.stdout]).toEqual([0, 'They built it twice.\n']);
-    const entries = await followUntil(client, 'demo', finished(6));
-    const told = answers(entries, 'lead').at(-1);
-    expect(await runContextOf('lead', told?.index)).toEqual([]);
-    expect(told).toMatchObject({ mode: 'agent' });
-    expect(told).not.toHaveProperty('runId');
-    // The next request of an agent of the run has none either.
-    expect(await runContextOf('dev')).toEqual([]);
-    expect(await daemon.stop()).toBe(0);
-    expect(checkLog(await project.logFile('demo'))).toEqual([]);
-  });
+      const asked = await project.parley('say', 'demo', 'What did you two do?', '--wait');
+      expect([asked.code, asked.stdout]).toEqual([0, 'They built it twice.\n']);
+      const entries = await followUntil(client, 'demo', finished(6));
+      const told = answers(entries, 'lead').at(-1);
+      expect(await runContextOf('lead', told?.index)).toEqual([]);
+      expect(told).toMatchObject({ mode: 'agent' });
+      expect(told).not.toHaveProperty('runId');
+      // The next request of an agent of the run has none either.
+      expect(await runContextOf('dev')).toEqual([]);
+      expect(await daemon.stop()).toBe(0);
+      expect(checkLog(await project.logFile('demo'))).toEqual([]);
+    },
+  );
 
   it.runIf(hasLongTests)('a run of an unknown workflow is refused and changes nothing', async () => {
     const before = await client.request('conversation', { conversation: 'demo' });

@@ -203,21 +203,24 @@ rules:
     return entries;
   }
 
-  it('two delegations finish once, even if the daemon is killed after the question and after the answer', async () => {
-    await begin(hanging);
-    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
-    await daemon.kill9();
-    await writeFile(join(project.config, 'script.yaml'), script);
-    daemon = await project.up();
-    const open = await client.request('conversation', { conversation: 'demo' });
-    expect([open.agents.lead?.status, open.agents.qa?.status]).toEqual(['waiting', 'waiting']);
-    expect(await client.post({ conversation: 'demo', ...backups })).toMatchObject({ agents: ['qa'] });
-    await daemon.kill9();
-    daemon = await project.up();
-    // A client that lost the acknowledgement sends the same answer again.
-    expect(await client.post({ conversation: 'demo', ...backups })).toMatchObject({ duplicate: true });
-    await expectOneAnswerEach();
-  });
+  it.runIf(hasLongTests)(
+    'two delegations finish once, even if the daemon is killed after the question and after the answer',
+    async () => {
+      await begin(hanging);
+      await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
+      await daemon.kill9();
+      await writeFile(join(project.config, 'script.yaml'), script);
+      daemon = await project.up();
+      const open = await client.request('conversation', { conversation: 'demo' });
+      expect([open.agents.lead?.status, open.agents.qa?.status]).toEqual(['waiting', 'waiting']);
+      expect(await client.post({ conversation: 'demo', ...backups })).toMatchObject({ agents: ['qa'] });
+      await daemon.kill9();
+      daemon = await project.up();
+      // A client that lost the acknowledgement sends the same answer again.
+      expect(await client.post({ conversation: 'demo', ...backups })).toMatchObject({ duplicate: true });
+      await expectOneAnswerEach();
+    },
+  );
 
   it.runIf(hasLongTests)(
     'an answer that was posted while no daemon ran is processed at the next start',

@@ -53,7 +53,7 @@ describe.each(templates)('the template %s', (template, [conversation, question, 
     expect(daemon.code).toBe(0);
   });
 
-  it(`the test of the template ${template} passes`, async () => {
+  it.runIf(hasLongTests)(`the test of the template ${template} passes`, async () => {
     const { scripts } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
     const options = { cwd: project, env: { ...strangersEnvironment(), ...env }, timeout: 90_000 };
     const ran = await promisify(execFile)('bash', ['-c', scripts.test], options).catch((error) => error);
@@ -80,27 +80,26 @@ describe.each(templates)('the template %s', (template, [conversation, question, 
     ['JavaScript', process.execPath, 'programs/counter.mjs', true],
     ['Python', 'python3', 'programs/counter.py', hasPython],
   ] as const;
-  it.each(
-    programs.filter(
-      ([, , file, isThere]) => isThere && template === 'team' && (hasLongTests || file.endsWith('.mjs')),
-    ),
-  )('the agent of the template team in %s answers a turn', async (_, command, file) => {
-    await withDaemon(project, { env }, async (parley) => {
-      const program = spawn(command, [file], {
-        cwd: project,
-        env: { ...strangersEnvironment(), PYTHONDONTWRITEBYTECODE: '1' },
-        stdio: ['ignore', 'pipe', 'inherit'],
+  it.each(programs.filter(([, , , isThere]) => isThere && template === 'team' && hasLongTests))(
+    'the agent of the template team in %s answers a turn',
+    async (_, command, file) => {
+      await withDaemon(project, { env }, async (parley) => {
+        const program = spawn(command, [file], {
+          cwd: project,
+          env: { ...strangersEnvironment(), PYTHONDONTWRITEBYTECODE: '1' },
+          stdio: ['ignore', 'pipe', 'inherit'],
+        });
+        const exited = once(program, 'exit');
+        try {
+          expect(String(await once(program.stdout, 'data'))).toContain('ready');
+          const said = await parley('say', 'words', '@counter One two. Three four five!', '--wait');
+          expect(said.stdout).toContain('5 words in 2 sentences.');
+          expect((await parley('agents')).stdout).toMatch(/counter .* idle/);
+        } finally {
+          program.kill('SIGTERM');
+          await exited;
+        }
       });
-      const exited = once(program, 'exit');
-      try {
-        expect(String(await once(program.stdout, 'data'))).toContain('ready');
-        const said = await parley('say', 'words', '@counter One two. Three four five!', '--wait');
-        expect(said.stdout).toContain('5 words in 2 sentences.');
-        expect((await parley('agents')).stdout).toMatch(/counter .* idle/);
-      } finally {
-        program.kill('SIGTERM');
-        await exited;
-      }
-    });
-  });
+    },
+  );
 });

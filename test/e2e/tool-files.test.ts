@@ -144,7 +144,7 @@ it('a file of a result beyond the limit is named, and the call does not fail', a
   expect(resultOf(entries).parts).toBeUndefined();
 });
 
-it.each(hasLongTests ? ['file', 'jetstream'] : ['file'])(
+it.runIf(hasLongTests).each(['file', 'jetstream'])(
   'store %s: a daemon that is killed between the record of a result and its report recovers it with its files, once (L12)',
   async (store) => {
     const env: Record<string, string> = { PARLEY_CRASH_POINTS: 'after-tool-record:1' };

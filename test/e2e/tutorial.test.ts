@@ -157,16 +157,19 @@ describe('a reader who follows a page', { timeout: 300_000 }, () => {
     await followAll(blocks, home);
   });
 
-  it.runIf(hasPython)('the tutorial builds its team from the first command to the last', async () => {
-    const [first, second, ...rest] = tutorial;
-    expect(first?.text).toContain('npm install parleyd');
-    setUp = second?.text ?? ''; // The page says that each terminal needs these lines.
-    expect(setUp).toContain('parley() {');
-    const folder = await emptyFolder(join(home, 'first-team'));
-    await linkPackage(folder, dirname(dirname(launcher)));
-    await followAll(rest, folder);
-    expect(tutorial.filter(({ language }) => language === 'sh').length).toBeGreaterThan(10);
-    expect(approval).not.toBe('');
-    expect(await readFile(join(folder, 'notes.md'), 'utf8')).toContain('sorted by the date');
-  });
+  it.runIf(hasPython && hasLongTests)(
+    'the tutorial builds its team from the first command to the last',
+    async () => {
+      const [first, second, ...rest] = tutorial;
+      expect(first?.text).toContain('npm install parleyd');
+      setUp = second?.text ?? ''; // The page says that each terminal needs these lines.
+      expect(setUp).toContain('parley() {');
+      const folder = await emptyFolder(join(home, 'first-team'));
+      await linkPackage(folder, dirname(dirname(launcher)));
+      await followAll(rest, folder);
+      expect(tutorial.filter(({ language }) => language === 'sh').length).toBeGreaterThan(10);
+      expect(approval).not.toBe('');
+      expect(await readFile(join(folder, 'notes.md'), 'utf8')).toContain('sorted by the date');
+    },
+  );
 });

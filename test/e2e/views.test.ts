@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { AWAY_MARKER, NEW_INTERACTION_MARKER } from '../../src/conversation/index.ts';
-import { runCli } from '../support/cli.ts';
 import type { FakeRequest } from '../support/fake-provider.ts';
 import { entriesOf, followUntil, turnsEnded } from '../support/log.ts';
 import { sharedProject } from '../support/project.ts';
@@ -102,7 +101,7 @@ describe('the view of each agent', () => {
     expect(explained.map(({ messages }) => messages)).toEqual(sent);
     const last = answers.at(-1);
     const where = ['--agent', last?.author.id ?? '', '--at', String(last?.index), '--json'];
-    const online = await runCli(['explain', 'why', ...where, '--nats', nats.url]);
+    const online = await project.parley('explain', 'why', ...where, '--nats', nats.url);
     expect(online.json()).toEqual([{ messages: sent[2], report: explained[2]?.report }]);
     // With --data no daemon is used.
     const offline = await project.parley('explain', 'why', ...where, '--config', project.config);
@@ -113,7 +112,7 @@ describe('the view of each agent', () => {
       offline.stdout,
     );
     await project.up();
-    const after = await runCli(['explain', 'why', ...where, '--nats', nats.url]);
+    const after = await project.parley('explain', 'why', ...where, '--nats', nats.url);
     expect(after.stdout).toBe(online.stdout);
   });
 });

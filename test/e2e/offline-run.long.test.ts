@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
 import { followUntil, ofType } from '../support/log.ts';
 import { openProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 describe('the shipped offline team', () => {
   const project = perTest(() => openProject({ nats: {} }));
@@ -30,7 +29,7 @@ describe('the shipped offline team', () => {
     expect(await daemon.stop()).toBe(0);
   });
 
-  it.runIf(hasLongTests)('the offline team hands a clear task to the Developer', async () => {
+  it('the offline team hands a clear task to the Developer', async () => {
     const daemon = await project.up();
     const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'Please build a link shortener' });
