@@ -83,15 +83,18 @@ describe('the capacity of the ingress stream', () => {
     expect([state.first_seq, state.messages]).toEqual([1, accepted]);
   });
 
-  it('the number of posts is limited, too: settled ones are purged when it is near', async () => {
-    const daemon = await broker.bus();
-    await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 10 });
-    const seen = collector();
-    await daemon.startIngress(seen.options());
-    for (let n = 0; n < 30; n += 1) await taken(daemon);
-    await daemon.stopIngress();
-    expect((await streamNow()).state.last_seq).toBe(30);
-  });
+  it.runIf(hasLongTests)(
+    'the number of posts is limited, too: settled ones are purged when it is near',
+    async () => {
+      const daemon = await broker.bus();
+      await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 10 });
+      const seen = collector();
+      await daemon.startIngress(seen.options());
+      for (let n = 0; n < 30; n += 1) await taken(daemon);
+      await daemon.stopIngress();
+      expect((await streamNow()).state.last_seq).toBe(30);
+    },
+  );
 
   it.runIf(hasLongTests)('an ingress stream that settled posts fill is freed at the start', async () => {
     const daemon = await broker.bus(ROOM);

@@ -150,37 +150,40 @@ describe('the record of settled posts on a real server', () => {
     expect(second.contents()).toEqual(['5']);
   });
 
-  it('the record is passed from daemons with shared logs to one with its own, and back', async () => {
-    const { log, lines } = recordingLog();
-    const sharing = async () => {
-      const bus = await broker.bus({ store: 'jetstream', log });
-      const seen = collector(async ({ body }) => {
-        if (text(body) === '3') throw new Error('not now');
-      });
-      await bus.share('a').startIngress(sharedReading(seen, { owner: A }));
-      return { bus, seen };
-    };
-    const first = await sharing();
-    await post(first.bus, 1, 4);
-    await until('4 is recorded', async () => (await record())?.settled.upTo === 4);
-    expect(await record()).toMatchObject({ by: A, settled: { upTo: 4, open: [3] }, reader: 'a' });
-    await first.bus.close();
+  it.runIf(hasLongTests)(
+    'the record is passed from daemons with shared logs to one with its own, and back',
+    async () => {
+      const { log, lines } = recordingLog();
+      const sharing = async () => {
+        const bus = await broker.bus({ store: 'jetstream', log });
+        const seen = collector(async ({ body }) => {
+          if (text(body) === '3') throw new Error('not now');
+        });
+        await bus.share('a').startIngress(sharedReading(seen, { owner: A }));
+        return { bus, seen };
+      };
+      const first = await sharing();
+      await post(first.bus, 1, 4);
+      await until('4 is recorded', async () => (await record())?.settled.upTo === 4);
+      expect(await record()).toMatchObject({ by: A, settled: { upTo: 4, open: [3] }, reader: 'a' });
+      await first.bus.close();
 
-    const alone = await broker.bus({ log });
-    const seen = collector(held('5'));
-    await post(alone, 5, 6);
-    await alone.startIngress({ ...seen.options(), owner: B });
-    await until('the rest came', () => seen.deliveries.length === 3);
-    expect(seen.contents()).toEqual(['3', '5', '6']);
-    expect(warnings(lines)).toMatchObject([{ posts: 3, by: A.name }]);
-    await until('6 is recorded', async () => (await record())?.settled.upTo === 6);
+      const alone = await broker.bus({ log });
+      const seen = collector(held('5'));
+      await post(alone, 5, 6);
+      await alone.startIngress({ ...seen.options(), owner: B });
+      await until('the rest came', () => seen.deliveries.length === 3);
+      expect(seen.contents()).toEqual(['3', '5', '6']);
+      expect(warnings(lines)).toMatchObject([{ posts: 3, by: A.name }]);
+      await until('6 is recorded', async () => (await record())?.settled.upTo === 6);
 
-    const second = await sharing();
-    await post(second.bus, 7, 7);
-    await until('the new one was delivered', () => second.seen.contents().includes('7'));
-    expect(second.seen.contents()).toEqual(['5', '7']);
-    expect(warnings(lines).at(-1)).toMatchObject({ by: B.name });
-  });
+      const second = await sharing();
+      await post(second.bus, 7, 7);
+      await until('the new one was delivered', () => second.seen.contents().includes('7'));
+      expect(second.seen.contents()).toEqual(['5', '7']);
+      expect(warnings(lines).at(-1)).toMatchObject({ by: B.name });
+    },
+  );
 
   it('the record is written again if its stream was deleted, and after an outage of the server', async () => {
     const bus = await broker.bus();

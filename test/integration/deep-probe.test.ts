@@ -4,6 +4,7 @@ import { anthropicApi, type SaidBlock } from '../support/anthropic-provider.ts';
 import { type FakeHandler, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { answering } from '../support/responses-provider.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { load } from '../unit/config/folder.ts';
 
 /** `doctor --probe --deep` in process, against the stand-in of each dialect. */
@@ -377,6 +378,7 @@ const OWN_CASES: Readonly<Record<string, readonly Expected[]>> = {
 };
 
 describe.each(Object.keys(STAND_INS))('the deep probe of provider %s', (provider) => {
+  const shared = hasLongTests || provider === 'openai' ? CASES : [];
   it('comes after a short request that is accepted although the model reasons', async () => {
     const { config } = await opened(provider, { says: { count: { text: 'Yes', isCut: true } } });
     expect(await probe(config)).toMatchObject([{ name: 'default', fault: null }]);
@@ -393,7 +395,7 @@ describe.each(Object.keys(STAND_INS))('the deep probe of provider %s', (provider
     expect(requests).toHaveLength(4);
   });
 
-  for (const [title, changed, name, state, seen, fix] of [...CASES, ...(OWN_CASES[provider] ?? [])])
+  for (const [title, changed, name, state, seen, fix] of [...shared, ...(OWN_CASES[provider] ?? [])])
     it(`finds, with ${title}, that “${name}” ${state === 'not known' ? 'is ' : ''}${state}`, async () => {
       const { habits } = await probed(provider, changed);
       const found = habits.get(name);

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { diagnose } from '../../src/acp/index.ts';
 import { newFolder } from '../support/lifetime.ts';
 import { openProject, type Project } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 const PROGRAM = join(import.meta.dirname, '../support/acp/agent.mjs');
 const KEY = 'key-4711-of-the-agent';
@@ -89,20 +90,23 @@ describe('doctor and coding agents', () => {
     });
   }, 60_000);
 
-  it('an agent that answers nothing is ended in time, before and after it says what it is', async () => {
-    const folder = await newFolder();
-    const env = { PATH: process.env.PATH ?? '', ACP_STATE: folder };
-    const command = (flag: string) => ({
-      command: [process.execPath, PROGRAM, flag],
-      directory: folder,
-      env,
-    });
-    await expect(diagnose(command('--mute'), 500)).rejects.toMatchObject({
-      code: 'ACP_NOT_STARTED',
-      message: expect.stringContaining('it did not answer within 0.5 s'),
-    });
-    const { about, fault } = await diagnose(command('--no-session'), 1_000);
-    expect(about).toContain('test-agent 1.2.3');
-    expect(fault).toMatchObject({ code: 'ACP_SILENT', message: 'it began no session within 1 s' });
-  });
+  it.runIf(hasLongTests)(
+    'an agent that answers nothing is ended in time, before and after it says what it is',
+    async () => {
+      const folder = await newFolder();
+      const env = { PATH: process.env.PATH ?? '', ACP_STATE: folder };
+      const command = (flag: string) => ({
+        command: [process.execPath, PROGRAM, flag],
+        directory: folder,
+        env,
+      });
+      await expect(diagnose(command('--mute'), 500)).rejects.toMatchObject({
+        code: 'ACP_NOT_STARTED',
+        message: expect.stringContaining('it did not answer within 0.5 s'),
+      });
+      const { about, fault } = await diagnose(command('--no-session'), 1_000);
+      expect(about).toContain('test-agent 1.2.3');
+      expect(fault).toMatchObject({ code: 'ACP_SILENT', message: 'it began no session within 1 s' });
+    },
+  );
 });

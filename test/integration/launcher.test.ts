@@ -238,7 +238,7 @@ console.log(sharedObjects.length > 0, sharedObjects.filter((path) => path.includ
     expect((await launch(folder)).stdout).toBe('two\n');
   });
 
-  it.each(['', 'not compiled', 'half', 'changed'])(
+  it.each(hasLongTests ? ['', 'not compiled', 'half', 'changed'] : ['changed'])(
     'COMPILED-1: damaged compiled code is made again (%s)',
     async (how) => {
       const folder = await built(texts.one);

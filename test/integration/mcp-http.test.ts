@@ -6,6 +6,7 @@ import { errorWith } from '../support/error-with.ts';
 import { type McpHttpServer, startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { EVERYTHING, type McpTestTools, openMcpTools, secrets } from '../support/mcp-tools.ts';
 import { freePort } from '../support/nats-server.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** Servers over streamable HTTP. */
 
@@ -129,7 +130,7 @@ describe('a published MCP server over HTTP', () => {
     await ended;
   }
 
-  it('a published server with the older transport is named as one', async () => {
+  it.runIf(hasLongTests)('a published server with the older transport is named as one', async () => {
     const port = await freePort();
     await startEverything(port, 'sse');
     const toolbox = await toolsOf(`http://127.0.0.1:${port}/sse`);
@@ -144,28 +145,31 @@ describe('a published MCP server over HTTP', () => {
     }
   });
 
-  it('a published server that is killed during a call fails it, and is used again when it returns', async () => {
-    const port = await freePort();
-    await startEverything(port);
-    const toolbox = await toolsOf(`http://127.0.0.1:${port}/mcp`);
-    try {
-      const message = { message: 'hello' };
-      expect(await toolbox.run('mcp__web__echo', message)).toEqual({
-        kind: 'completed',
-        content: 'Echo: hello',
-      });
-      const call = toolbox.run('mcp__web__trigger-long-running-operation', { duration: 600, steps: 2 });
-      // Answered after the call on the same connection, so the call has arrived.
-      await toolbox.run('mcp__web__echo', message);
-      await end();
-      expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
+  it.runIf(hasLongTests)(
+    'a published server that is killed during a call fails it, and is used again when it returns',
+    async () => {
+      const port = await freePort();
       await startEverything(port);
-      await vi.waitFor(async () => {
-        expect(await toolbox.run('mcp__web__echo', message)).toMatchObject({ kind: 'completed' });
-      }, 20_000);
-    } finally {
-      await toolbox.close();
-      await end();
-    }
-  });
+      const toolbox = await toolsOf(`http://127.0.0.1:${port}/mcp`);
+      try {
+        const message = { message: 'hello' };
+        expect(await toolbox.run('mcp__web__echo', message)).toEqual({
+          kind: 'completed',
+          content: 'Echo: hello',
+        });
+        const call = toolbox.run('mcp__web__trigger-long-running-operation', { duration: 600, steps: 2 });
+        // Answered after the call on the same connection, so the call has arrived.
+        await toolbox.run('mcp__web__echo', message);
+        await end();
+        expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
+        await startEverything(port);
+        await vi.waitFor(async () => {
+          expect(await toolbox.run('mcp__web__echo', message)).toMatchObject({ kind: 'completed' });
+        }, 20_000);
+      } finally {
+        await toolbox.close();
+        await end();
+      }
+    },
+  );
 });

@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Toolbox } from '../../src/agents/index.ts';
 import { loadConfig } from '../../src/config/index.ts';
 import { TeamTools } from '../../src/daemon/compose/tools.ts';
 import { NO_CONVERSATIONS } from '../../src/tools/builtin/tool.ts';
-import { folderPerTest } from '../support/lifetime.ts';
+import { sharedFolder } from '../support/lifetime.ts';
 
 /** The environment that a program of a tool gets from the daemon. */
 
@@ -23,10 +23,10 @@ const SETTINGS = {
   },
 };
 
-const directory = folderPerTest();
+const directory = sharedFolder();
 let tools: Toolbox;
 
-beforeEach(async () => {
+beforeAll(async () => {
   await mkdir(join(directory, 'config', 'agents'), { recursive: true });
   await mkdir(join(directory, 'data'));
   await writeFile(join(directory, 'config', 'agents', 'dev.md'), 'You build.\n');
@@ -50,7 +50,7 @@ beforeEach(async () => {
   tools = { ...(await teamTools.open(config)), close: () => teamTools.close() };
 });
 
-afterEach(async () => {
+afterAll(async () => {
   delete process.env.PARLEY_TEST_SECRET;
   await tools.close();
 });

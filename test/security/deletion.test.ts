@@ -6,6 +6,7 @@ import type { FakeRequest } from '../support/fake-provider.ts';
 import { perTest } from '../support/lifetime.ts';
 import { followUntil, turnsEnded } from '../support/log.ts';
 import { openProject } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /**
  * An attacker who can read the data directory or the streams searches for texts of a deleted conversation: a post,
@@ -125,13 +126,16 @@ describe('searching for a text of a deleted conversation', () => {
     expect(listed).toEqual(['kept']);
   });
 
-  it('no message of a deleted conversation is left in any stream if the logs are on the server', async () => {
-    await project.up('--store', 'jetstream');
-    await converse();
-    const removed = await project.parley('rm', 'secret');
-    expect(removed.stdout).toContain('not reached:');
-    const inMessages = () => messagesWith(MARKER);
-    await expect.poll(inMessages, { timeout: 30_000, interval: 500 }).toEqual([]);
-    expect(await filesWith(MARKER, project.data)).toEqual([]);
-  });
+  it.runIf(hasLongTests)(
+    'no message of a deleted conversation is left in any stream if the logs are on the server',
+    async () => {
+      await project.up('--store', 'jetstream');
+      await converse();
+      const removed = await project.parley('rm', 'secret');
+      expect(removed.stdout).toContain('not reached:');
+      const inMessages = () => messagesWith(MARKER);
+      await expect.poll(inMessages, { timeout: 30_000, interval: 500 }).toEqual([]);
+      expect(await filesWith(MARKER, project.data)).toEqual([]);
+    },
+  );
 });

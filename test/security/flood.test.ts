@@ -1,14 +1,14 @@
 import { connect, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ask } from '../support/log.ts';
-import { NOTING, projectPerTest } from '../support/project.ts';
+import { NOTING, sharedProject } from '../support/project.ts';
 
 /** More than one publisher may post in a minute by the shipped limits: 1,200. */
 const FLOOD = 1_500;
 
 describe('a publisher that posts as fast as it can, with the shipped limits', () => {
   let flooder: NatsConnection;
-  const project = projectPerTest(NOTING);
+  const project = sharedProject(NOTING);
   const { nats, client } = project;
   beforeEach(async () => {
     flooder = await connect({ servers: nats.url });
@@ -40,7 +40,7 @@ describe('a publisher that posts as fast as it can, with the shipped limits', ()
 
   it('is refused by size, once for each 16 KiB of its rate', async () => {
     const refused: string[] = [];
-    flooder.subscribe('parley.dead.flooder.*', {
+    flooder.subscribe('parley.dead.pourer.*', {
       callback: (_, message) => void refused.push((message.json() as { code: string }).code),
     });
     await flooder.flush();
@@ -48,7 +48,7 @@ describe('a publisher that posts as fast as it can, with the shipped limits', ()
     const long = JSON.stringify({ content: 'x'.repeat(62 * 16_384 - 100) });
     // 62 units each: the twentieth goes beyond 1,200, or a later one if the server needs time. Short posts would not.
     for (let count = 0; count < 400 && refused.length === 0; count++)
-      await stream.publish('parley.in.flooder.long', long);
+      await stream.publish('parley.in.pourer.long', long);
     await expect.poll(() => refused, { timeout: 60_000 }).toContain('RATE_LIMITED');
   });
 });

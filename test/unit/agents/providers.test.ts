@@ -11,6 +11,7 @@ import {
 import { PRESET_NAMES } from '../../../src/config/schema/profiles.ts';
 import { AgentView, type Blocks, type Entry, partsOf as partsWith } from '../../../src/conversation/index.ts';
 import { requestSources } from '../../../src/daemon/team/team.ts';
+import { expectEqual } from '../../support/expect-equal.ts';
 import { signatureOf } from '../../support/messages-rules.ts';
 import { DIALECT_RULES, refusalsOf } from '../../support/provider-rules.ts';
 import { runs } from '../../support/runs.ts';
@@ -248,23 +249,26 @@ function checkRequests(
       const text = Buffer.concat(kept.request.body).toString('utf8');
       const body = JSON.parse(text);
       const known = PRESET_NAMES.find((name) => name === preset);
-      expect([preset, kept.fault]).toEqual([preset, null]);
+      expectEqual([preset, kept.fault], [preset, null]);
       if (known) {
-        expect([preset, refusalsOf(known, body)]).toEqual([preset, []]);
-        expect(body.messages.map(withText)).toEqual(kept.request.messages.map(withText));
-        expect(kept.parts.length).toBe(body.messages.length);
-      } else expect([preset, DIALECT_RULES[setup.profile.form.dialect]?.(body)]).toEqual([preset, []]);
+        expectEqual([preset, refusalsOf(known, body)], [preset, []]);
+        expectEqual(body.messages.map(withText), kept.request.messages.map(withText));
+        expectEqual(kept.parts.length, body.messages.length);
+      } else expectEqual([preset, DIALECT_RULES[setup.profile.form.dialect]?.(body)], [preset, []]);
       for (const [found, index] of text.matchAll(/(?:opaque-|sig-|enc:\w+:rs_)(\d+)/g)) {
-        expect([found, writerOf(Number(index))]).toEqual([found, setup.profile.form.boundTo]);
+        expectEqual([found, writerOf(Number(index))], [found, setup.profile.form.boundTo]);
         reached.add(found.replace(/\W.*/, ''));
       }
       const shown = kept.request.messages.flatMap(({ files = [] }) => files.map(({ sha256 }) => sha256));
       const { files } = filesIn(body);
-      expect(files.map(({ data }) => hashOf(data))).toEqual(shown);
+      expectEqual(
+        files.map(({ data }) => hashOf(data)),
+        shown,
+      );
       for (const { mediaType } of files) reached.add(mediaType);
       if (text.includes('; not shown: ')) reached.add('not shown');
-      expect(text).toBe(Buffer.concat(fresh.request.body).toString('utf8'));
-      expect([kept.request.hash, kept.tokens]).toEqual([fresh.request.hash, fresh.tokens]);
+      expectEqual(text, Buffer.concat(fresh.request.body).toString('utf8'));
+      expectEqual([kept.request.hash, kept.tokens], [fresh.request.hash, fresh.tokens]);
       for (const part of kept.parts) for (const kind of part.kind.split('+')) reached.add(kind);
       for (const message of kept.request.messages) if (message.tool_calls) reached.add('calls');
     }

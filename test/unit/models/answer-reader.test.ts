@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { ModelDelta } from '../../../src/agents/model-port.ts';
 import { ChatDecoder } from '../../../src/models/chat/decode.ts';
 import { createAnswerReader } from '../../../src/models/reader.ts';
+import { expectEqual } from '../../support/expect-equal.ts';
 import { chunk, event } from '../../support/fake-provider.ts';
 import { OPAQUE_ANSWERS } from '../../support/provider-rules.ts';
 import { answerOf, bytesOf, call, calls, DONE, faultOf, read } from './reading.ts';
@@ -41,9 +42,9 @@ describe('reading a streamed answer', () => {
         usage: { inputTokens: 5, outputTokens: 4 },
       },
     });
-    for (let cut = 0; cut <= RICH.length; cut += 1) expect(read(RICH, [cut])).toEqual(whole);
+    for (let cut = 0; cut <= RICH.length; cut += 1) expectEqual(read(RICH, [cut]), whole);
     const places = fc.array(fc.nat(RICH.length), { maxLength: 60 });
-    fc.assert(fc.property(places, (cuts) => void expect(read(RICH, cuts)).toEqual(whole)));
+    fc.assert(fc.property(places, (cuts) => expectEqual(read(RICH, cuts), whole)));
   });
 
   it.each(['\n', '\r\n', '\r'])(
@@ -52,7 +53,7 @@ describe('reading a streamed answer', () => {
       const text = new TextDecoder().decode(RICH).replaceAll('\n', lineEnd);
       const bytes = bytesOf(text);
       const whole = read(RICH);
-      for (let cut = 0; cut <= bytes.length; cut += 1) expect(read(bytes, [cut])).toEqual(whole);
+      for (let cut = 0; cut <= bytes.length; cut += 1) expectEqual(read(bytes, [cut]), whole);
     },
   );
 
