@@ -1,6 +1,6 @@
 import { connect as connectToNats, type NatsConnection, StringCodec } from 'nats';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { runCli } from '../support/cli.ts';
+import { runCommand } from '../support/in-process.ts';
 import { shared } from '../support/lifetime.ts';
 import { checkLog, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
 import { startProject } from '../support/project.ts';
@@ -117,13 +117,13 @@ describe('a program with the bare nats package', () => {
     expect(code).not.toBe('');
     const dead = await refusalOf('not$legal', 'x', '*');
     expect(dead).toMatchObject({ code: 'INVALID_NAME' });
-    const command = await runCli(['say', 'a.b', 'x', '--nats', nats.url]);
+    const command = await runCommand(['say', 'a.b', 'x', '--nats', nats.url]);
     expect([command.code, command.stderr]).toEqual([2, expect.stringContaining('conversation id')]);
   });
 
   it('a NATS program cannot send more than the server carries, and gets the error at once', async () => {
     expect(() => program.publish('parley.in.alice.demo', new Uint8Array(70_000))).toThrow(/MAX_PAYLOAD/);
-    const command = await runCli(['say', 'demo', '-', '--nats', nats.url], { input: 'x'.repeat(70_000) });
+    const command = await runCommand(['say', 'demo', '-', '--nats', nats.url], { input: 'x'.repeat(70_000) });
     expect(command.code).toBe(1);
     expect(command.stderr).toMatch(/payload|too large|bytes/i);
   });

@@ -7,12 +7,11 @@ import { ask, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
 import { sharedProject } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 
-/** The commands on a running daemon, each in its own process. */
+/** The commands on a running daemon; some of them in a process of their own, all of them in long tests. */
 describe('the command line', () => {
   let handler: FakeHandler = () => ({ text: 'fine' });
   const project = sharedProject({
     model: (request, count) => handler(request, count),
-    hasProcesses: true,
   });
   const { client, provider } = project;
 
@@ -80,7 +79,7 @@ describe('the command line', () => {
     const again = await project.parley('rm', 'doomed');
     expect([again.code, again.stdout]).toEqual([0, 'no conversation "doomed"\n']);
     await expect(access(join(project.data, 'conversations', 'doomed'))).rejects.toThrow('ENOENT');
-    const gone = await project.parley('show', 'doomed', '--json');
+    const gone = await runCli(['show', 'doomed', '--json', '--data', project.data]);
     expect(gone.code).toBe(1);
     expect(gone.json()).toEqual([{ error: expect.objectContaining({ code: 'NOT_FOUND' }) }]);
 
@@ -139,7 +138,9 @@ describe('the command line', () => {
 
   it('chat works with piped input', async () => {
     handler = (request) => ({ text: `heard: ${request.json.messages?.at(-1)?.content}` });
-    const { code, stdout } = await project.parleyWithInput('hello there\nand again\n', 'chat', 'piped');
+    const { code, stdout } = await runCli(['chat', 'piped', '--data', project.data], {
+      input: 'hello there\nand again\n',
+    });
     expect(code).toBe(0);
     expect(stdout).toContain('heard: hello there');
     expect(stdout).toContain('heard: and again');
@@ -150,7 +151,7 @@ describe('the command line', () => {
   it('agents lists the roster, and doctor finds the daemon', async () => {
     const agents = await project.parley('agents', '--json');
     expect(agents.json().map(({ slug }) => slug)).toEqual(['dev', 'pm', 'qa']);
-    const doctor = await project.parley('doctor', '--config', project.config);
+    const doctor = await runCli(['doctor', '--config', project.config, '--data', project.data]);
     expect(doctor.stdout + doctor.stderr).toMatch(/nats-server|daemon/i);
   });
 

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { runCli } from '../support/cli.ts';
+import { runCommand } from '../support/in-process.ts';
 import { folderPerTest } from '../support/lifetime.ts';
 import { NATS_SERVER_BINARY } from '../support/nats-server.ts';
 import { HASHES } from '../support/server-users.ts';
@@ -14,7 +14,7 @@ it('nats-config prints a configuration that the server accepts, with TLS and lim
   const file = join(root, 'users.yaml');
   const made = async (description: object | string) => {
     await writeFile(file, typeof description === 'string' ? description : JSON.stringify(description));
-    return runCli(['nats-config', file]);
+    return runCommand(['nats-config', file]);
   };
   const server = { listen: '127.0.0.1:14222', store: root, disk: '20GB' };
   const users = { daemon: { role: 'daemon', password: HASHES.daemon } };
@@ -52,5 +52,5 @@ it('nats-config prints a configuration that the server accepts, with TLS and lim
   const unnamed = { Critic: { role: 'agent', password: HASHES.critic } };
   expect((await made({ tenants: { a: { users: unnamed } } })).stderr).toContain('not the slug of an agent');
   expect((await made('')).stderr).toContain('at least one tenant');
-  expect((await runCli(['nats-config', join(root, 'none')])).stderr).toContain('a file that can be read');
+  expect((await runCommand(['nats-config', join(root, 'none')])).stderr).toContain('a file that can be read');
 });

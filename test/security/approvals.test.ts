@@ -2,8 +2,8 @@ import { access, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { runCli } from '../support/cli.ts';
 import { posting } from '../support/http.ts';
+import { runCommand } from '../support/in-process.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { call } from '../support/route-rules.ts';
@@ -156,9 +156,9 @@ describe('a shared server without approvers', () => {
   it('the operator approves a call, and the publisher may deny a call of its own request', async () => {
     const approvalId = await ask();
     const flags = project.flags('ops');
-    const asPublisher = await runCli(['approve', approvalId, ...flags]);
+    const asPublisher = await runCommand(['approve', approvalId, ...flags]);
     expect([asPublisher.code, asPublisher.stderr]).toEqual([1, expect.stringContaining('--operator')]);
-    expect((await runCli(['approve', approvalId, '--operator', ...flags])).code).toBe(0);
+    expect((await runCommand(['approve', approvalId, '--operator', ...flags])).code).toBe(0);
     expect(await isRun()).toBe(true);
     const other = await ask(aside, 'make another');
     expect(await answerAs('alice', other, 'deny')).toEqual({ accepted: true });
@@ -221,7 +221,7 @@ describe('a shared server with approvers', () => {
     expect(await answerOver(TOKENS.bob, approvalId)).toMatchObject({ status: 403, body: OWN });
     expect(await isRun()).toBe(false);
     const flags = project.flags('ops');
-    expect((await runCli(['approve', approvalId, '--operator', ...flags])).code).toBe(0);
+    expect((await runCommand(['approve', approvalId, '--operator', ...flags])).code).toBe(0);
     expect(await isRun()).toBe(true);
   }
 
@@ -301,7 +301,7 @@ describe('a shared server with approvers', () => {
     const text = JSON.stringify;
     const flags = project.flags('ops');
     const params = { name: 'answer', arguments: { approvalId: id, answer: 'approve' } };
-    const cli = await runCli(['approve', id, '--operator', ...flags, '--json']);
+    const cli = await runCommand(['approve', id, '--operator', ...flags, '--json']);
     return [
       text(await answerAs('bob', id)),
       text((await answerOver(TOKENS.bob, id)).body),

@@ -2,7 +2,8 @@ import { userInfo } from 'node:os';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { EndSignal, Io } from '../../src/cli/io.ts';
-import { type CliOutcome, outcomeOf, strangersEnvironment } from './cli.ts';
+import { type CliOutcome, outcomeOf, runCli, strangersEnvironment } from './cli.ts';
+import { hasLongTests } from './runs.ts';
 
 /** A command that runs in the process of the test, without the 0.5 s of a processor that the start of a process takes. */
 export interface RunningCommand {
@@ -52,12 +53,12 @@ export function startInProcess(
   };
 }
 
-/** Runs one command as `runCli` does. */
-export async function runInProcess(
+/** Runs one command as `runCli` does: in a process of its own in long tests, otherwise in the process of the test. */
+export async function runCommand(
   args: readonly string[],
-  workingDirectory: string,
-  input = '',
+  { workingDirectory = process.cwd(), input = '' } = {},
 ): Promise<CliOutcome> {
+  if (hasLongTests) return runCli(args, { workingDirectory, input });
   const { stdin, stdout, stderr, exited } = startInProcess(args, workingDirectory);
   stdin.end(input);
   const [code, ...outputs] = await Promise.all([exited, text(stdout), text(stderr)]);

@@ -8,12 +8,11 @@ import { fileURLToPath } from 'node:url';
 import { isServerProcess } from '../../src/bus/nats/managed/directory.ts';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
 import { connect, type ParleyClient, readConnectionFile } from '../../src/client/index.ts';
-import { type CliOutcome, launcher, runCli, strangersEnvironment } from './cli.ts';
+import { type CliOutcome, launcher, strangersEnvironment } from './cli.ts';
 import { type FakeProvider, startFakeProvider } from './fake-provider.ts';
-import { runInProcess } from './in-process.ts';
+import { runCommand } from './in-process.ts';
 import { endChild, perTest, shared } from './lifetime.ts';
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from './nats-server.ts';
-import { hasLongTests } from './runs.ts';
 
 /** A project folder on disk, in which daemons run as separate processes from the command line. */
 export interface Project {
@@ -22,10 +21,7 @@ export interface Project {
   readonly config: string;
   /** Starts a daemon (`parley up --json`) and waits for its ready line. */
   up(...args: readonly string[]): Promise<RunningDaemon>;
-  /**
-   * Runs one command against this project's data directory, or against the server that `--nats` names: in a process of its own
-   * in long tests, otherwise in the process of the test.
-   */
+  /** Runs one command (`runCommand`) against this project's data directory, or against the server that `--nats` names. */
   parley(...args: readonly string[]): Promise<CliOutcome>;
   parleyWithInput(input: string, ...args: readonly string[]): Promise<CliOutcome>;
   /** The newest daemon here. */
@@ -81,8 +77,6 @@ type Settings = Readonly<Record<string, unknown>>;
 export interface ProjectOptions {
   /** For each daemon, added to the caller's environment. HTTP needs no token unless this sets one. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Each command has a process of its own, which is a part of what is tested. */
-  readonly hasProcesses?: boolean;
   /** A program that starts the daemon given as its last arguments, and becomes it. */
   readonly under?: readonly string[];
   /** The url of a running server, or one to start (`{}`); otherwise each daemon starts a managed one. */
@@ -184,10 +178,6 @@ export async function openProject(options: ProjectOptions = {}): Promise<Project
     ...(typeof server === 'string' ? ['--nats', server] : []),
   ];
   const inProject = (args: readonly string[]) => (args.includes('--nats') ? args : [...args, '--data', data]);
-  const run = (args: readonly string[], input: string) =>
-    hasLongTests || options.hasProcesses
-      ? runCli(args, { workingDirectory: root, input })
-      : runInProcess(args, root, input);
   return {
     root,
     data,
@@ -213,8 +203,8 @@ export async function openProject(options: ProjectOptions = {}): Promise<Project
       own.daemon = await whenReady(child);
       return own.daemon;
     },
-    parley: (...args) => run(inProject(args), ''),
-    parleyWithInput: (input, ...args) => run(inProject(args), input),
+    parley: (...args) => runCommand(inProject(args), { workingDirectory: root }),
+    parleyWithInput: (input, ...args) => runCommand(inProject(args), { workingDirectory: root, input }),
     async connect() {
       const address = await readConnectionFile(data);
       if (!address) throw new Error(`no daemon has left its address in ${data}`);
