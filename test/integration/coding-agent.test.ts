@@ -60,6 +60,7 @@ async function agentWith(
     directory: folder,
     env: { PATH: process.env.PATH ?? '', ACP_STATE: join(folder, 'state') },
     idleSeconds,
+    ...(idleSeconds === 1 && { cancelMs: 200 }), // so that a test of silence is short
     files,
   });
   open.add(agent);

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { checkLaws, type Entry } from '../../src/conversation/index.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { postCommand } from '../unit/daemon/daemon.ts';
 import { aDaemon, aServer, aStore } from './jetstream-support.ts';
 
 /** L3 with the work of two whole daemons. Both write to each conversation, without any assignment. */
 describe('two daemons that are forced onto the same conversations', () => {
   const CONVERSATIONS = 20;
-  /** A thousand collisions in `npm run test:full`, otherwise two hundred. */
-  const ROUNDS = process.env.PARLEY_FULL === '1' ? 50 : 10;
+  /** A thousand collisions in `npm run test:full`, two hundred in long tests, otherwise eighty. */
+  const ROUNDS = process.env.PARLEY_FULL === '1' ? 50 : hasLongTests ? 10 : 4;
 
   it('two daemons never interleave: each message is kept once, and a refused writer is informed', async () => {
     const { url } = await aServer();

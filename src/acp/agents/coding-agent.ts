@@ -35,7 +35,7 @@ import { Updates } from './updates.ts';
  *
  * CODING-AGENT-1 One process for all conversations, started with the first turn and again after it ended; one session for each conversation.
  * CODING-AGENT-2 A session is continued by this process, else loaded or resumed where the agent can; else a new one is told the whole view.
- * CODING-AGENT-3 A turn that ends is cancelled in the session. A process that does not stop within `CANCEL_MS` is ended,
+ * CODING-AGENT-3 A turn that ends is cancelled in the session. A process that does not stop within `cancelMs` is ended,
  *                with the turns that it has in other conversations.
  * CODING-AGENT-4 A turn without any update for `idleSeconds` fails and is cancelled. Waiting for a person does not count.
  * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn.
@@ -46,10 +46,11 @@ import { Updates } from './updates.ts';
 export interface CodingAgentSettings extends AgentCommand {
   readonly idleSeconds: number;
   readonly files: FileStore;
+  /** For a process to stop a turn that was cancelled (CODING-AGENT-3). Absent: 5 s. */
+  readonly cancelMs?: number;
 }
 
 const CANCEL_MS = 5_000;
-const UNSTOPPED = `it did not stop a turn of another conversation within ${CANCEL_MS / 1_000} s of its cancellation`;
 
 /** A turn that runs in a session. */
 interface Running {
@@ -262,7 +263,9 @@ export class CodingAgent {
       () => true,
       () => true,
     );
-    if ((await within(CANCEL_MS, ended)) === null) await connection.close(UNSTOPPED);
+    const { cancelMs = CANCEL_MS } = this.#settings;
+    const unstopped = `it did not stop a turn of another conversation within ${cancelMs / 1_000} s of its cancellation`;
+    if ((await within(cancelMs, ended)) === null) await connection.close(unstopped);
   }
 
   /** Updates of a session that runs no turn are a replayed history, or come after a cancel. */

@@ -26,7 +26,7 @@ function logs(numRuns: number, check: (log: Entry[], agent: string) => void, imp
       const { log } = new HandMade(numbers, importCalls);
       for (const agent of AGENTS) check(log, agent);
     }),
-    { numRuns: runs(Math.ceil(numRuns / 3)) },
+    { numRuns: runs(Math.ceil(numRuns / 2)) },
   );
 }
 

@@ -23,7 +23,7 @@ export function life(
       }
       check(core);
     }),
-    { numRuns: runs(Math.ceil(numRuns / 3)) },
+    { numRuns: runs(Math.ceil(numRuns / 2)) },
   );
 }
 

@@ -14,7 +14,7 @@ type Sizes = Parameters<typeof teamOf>[0];
 function lives(numRuns: number, check: boolean, property: (core: TeamCore, steps: TeamStep[]) => void): void {
   fc.assert(
     fc.property(teamSizes, teamSteps, (sizes: Sizes, steps) => property(teamOf(sizes, check), steps)),
-    { numRuns: runs(Math.ceil(numRuns / 2)) },
+    { numRuns: runs(numRuns) },
   );
 }
 

@@ -8,7 +8,7 @@ import {
   pendingApprovals,
   wireCallId,
 } from '../../../src/conversation/index.ts';
-import { runs } from '../../support/runs.ts';
+import { size } from '../../support/runs.ts';
 import { messagesOf, type RunTool } from './core.ts';
 import { typed } from './life.ts';
 import { type Called, PERSON } from './team-core.ts';
@@ -223,7 +223,7 @@ describe('any interleaving of calls, results, answers, expiries, policies and cr
         expectOnce(core.entries);
         expectNoLooser(core.entries, witness);
       }),
-      { numRuns: runs(100) },
+      { numRuns: size(100) },
     );
     expect(Math.min(...Object.values(reached))).toBeGreaterThan(0);
   });

@@ -6,7 +6,7 @@ import { exportConversation, exportToFile, fsck, importConversation } from '../.
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
-import { runs } from '../../support/runs.ts';
+import { size } from '../../support/runs.ts';
 import { PNG } from '../../support/uploaded-files.ts';
 import { Log } from '../agents/support.ts';
 
@@ -284,7 +284,7 @@ describe('conversations as files', () => {
   ])(
     'an import of many messages %s ends before the time limit',
     async (_, message) => {
-      const length = runs(20_000);
+      const length = size(20_000);
       const { entries } = await bring(Array.from({ length }, (__, at) => message(at)));
       expect(entries).toBeGreaterThanOrEqual(length);
     },

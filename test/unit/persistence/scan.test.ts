@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { scanLog } from '../../../src/persistence/jsonl/log/recovery.ts';
-import { runs } from '../../support/runs.ts';
+import { size } from '../../support/runs.ts';
 import { batch, entry, logBytes } from './support.ts';
 
 const BATCHES = [batch(0, 1), batch(1, 3), batch(4, 1), batch(5, 3, 'grüße ☕ "quoted" \n')];
@@ -103,7 +103,7 @@ describe('scanning a log', () => {
     ['whole seals', ',"sum":"00000000"}'],
     ['beginnings of seals', ',"sum":"'],
   ])('a torn line that consists of %s is scanned once, whatever its length', (_, text) => {
-    const tail = Buffer.from(`{"index":3,"meta":[{"a":1${text.repeat(runs(50_000))}`);
+    const tail = Buffer.from(`{"index":3,"meta":[{"a":1${text.repeat(size(50_000))}`);
     const good = logBytes([batch(0, 3)]);
     expect(scanLog(Buffer.concat([good, tail]))).toMatchObject({ kind: 'torn', bytes: good.length });
     const followed = Buffer.concat([good, tail, Buffer.from('\n'), logBytes([batch(3, 1)])]);
