@@ -75,7 +75,9 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
 
 export function outcomeOf(code: number | null, stdout: string, stderr: string): CliOutcome {
   return {
-    ...{ code, stdout, stderr },
+    code,
+    stdout,
+    stderr,
     json: () =>
       stdout
         .split('\n')
