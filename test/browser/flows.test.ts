@@ -119,7 +119,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
   it('the console shows text as it is generated, which agents work, and how far each agent has read', async () => {
     const page = await stage.look('#/c/live');
     await page.locator('.thread').waitFor();
-    await post('live', 'slowly please');
+    await post('live', 'for a while, please');
     await page.locator('article.draft', { hasText: /(word ){3}/ }).waitFor();
     expect(await page.locator('strong', { hasText: 'at last' }).count()).toBe(0);
     await page.locator('.row .talking', { hasText: 'Lena Lead at work' }).waitFor();

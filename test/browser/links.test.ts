@@ -27,7 +27,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     return answers;
   };
   const lines = (name: string) =>
-    Array.from({ length: 12 }, (_, n) => `${name} ${n} ${'words '.repeat(40)}end`);
+    Array.from({ length: 8 }, (_, n) => `${name} ${n} ${'words '.repeat(40)}end`);
 
   it('the address of an explanation opens it and shows its entry, whichever conversation was open before', async () => {
     const [, second = -1] = await talk('target', ...lines('target'));
@@ -139,7 +139,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
   it('messages that arrive below are counted, for screen readers too, and a click shows them', async () => {
     await talk('below', ...lines('line'));
     const page = await stage.look('#/c/below');
-    await message(page, 'Noted: line 11').waitFor();
+    await message(page, 'Noted: line 7').waitFor();
     await page.locator('.thread').hover();
     await page.mouse.wheel(0, -9_000);
     await page.getByRole('button', { name: 'Newest' }).waitFor();

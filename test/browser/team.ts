@@ -18,6 +18,10 @@ export const RULES = [
     reply: { text: `${'word '.repeat(160)}**at last**.`, delayMs: 25 },
   },
   {
+    when: { last: '/for a while/' },
+    reply: { text: `${'word '.repeat(90)}**at last**.`, delayMs: 25 },
+  },
+  {
     when: { last: '/write it/' },
     reply: calls(['fs_write', { path: '@project/note.md', content: 'kept' }]),
   },
