@@ -150,8 +150,15 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
       await expect.poll(() => focused(page)).toBe('ARTICLE');
       await readOn.waitFor();
       expect(await page.evaluate('globalThis.hasSeenEnd')).toBeUndefined();
-      await pressAlone(page, 'ArrowUp');
-      await pressAlone(page, 'ArrowDown');
+      for (const [arrow, isAtCall] of [
+        ['ArrowUp', false],
+        ['ArrowDown', true],
+      ] as const) {
+        await page.keyboard.press(arrow);
+        await expect
+          .poll(() => page.evaluate("document.activeElement.querySelector('.ask-card') !== null"))
+          .toBe(isAtCall);
+      }
       await pressAlone(page, 'a');
       await page.locator('.ask-card.seen').waitFor();
       expect(await page.locator('.ask-card').count()).toBe(1);

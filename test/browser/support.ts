@@ -143,6 +143,8 @@ export async function pressAlone(page: Page, key: string): Promise<void> {
 async function momentAfter(page: Page, key: 'character' | 'Escape'): Promise<void> {
   const passed = await page.evaluate<number>(`performance.now() - pressedAt.${key}`);
   if (passed < 550) await page.waitForTimeout(550 - passed);
+  // What the key before it selected has the focus.
+  await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
 }
 
 export async function write(page: Page, text: string): Promise<void> {
