@@ -27,6 +27,8 @@ const LONG = Array.from({ length: 60 }, (_, n) => `line ${n + 1} ${'x'.repeat(20
 const FOREIGN = String.raw`{"old_string":"pay\nmallory","new_string":"pay\nmallory","sum":1,"sum":12345678901234567890,"to":"a\u202eb"}`;
 const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
 
+const QA = '---\nname: Quinn\ndescription: tests\ntools: [ask]\n---\nYou test.';
+
 const SCRIPT = [
   {
     when: { last: '/^foreign/' },
@@ -71,6 +73,7 @@ const SCRIPT = [
   { when: { last: '/^slowly/' }, reply: { text: 'word '.repeat(400), delayMs: 25 } },
   { when: { last: '/^continue/i' }, reply: { text: 'I am back.' } },
   { when: { agent: 'dev', last: '/^@dev ask/' }, reply: calls(['ask', { question: 'Which one?' }]) },
+  { when: { agent: 'qa', last: '/^@qa ask/' }, reply: calls(['ask', { question: 'Which browser?' }]) },
   { reply: { text: 'Noted: {{last}}' } },
 ];
 
@@ -88,7 +91,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
         },
         approvals: { ownRequests: true },
       },
-      agents: { ...AGENTS, lead },
+      agents: { ...AGENTS, lead, qa: QA },
       script: SCRIPT,
       before: async ({ root }) => {
         await mkdir(join(root, 'project'));
@@ -250,6 +253,13 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
+  it('a text for a question that another person answered is for the agent that asked', async () => {
+    const page = await stage.begin('of-qa', '@qa ask');
+    await page.getByLabel('Your answer').pressSequentially('this');
+    await post('of-qa', 'all', { to: ['qa'], author: { name: 'Bob' } });
+    await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('@qa this');
+  });
+
   it('what was filled in is in the form again when the daemon was killed and the call runs again', async () => {
     const page = await stage.begin('killed', 'book');
     await page.getByRole('button', { name: 'Approve' }).click();
@@ -271,9 +281,10 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     );
     expect(await textOf(card)).toContain('give it no passwords or keys');
     await page.getByText('waits for a person: 1 of 2: asking').waitFor();
-    const day = card.getByLabel('Day In this week');
     expect(await textOf(card)).toMatch(/note \(optional\)/);
-    await day.focus();
+    await page.getByLabel('Message').press('Escape');
+    await page.keyboard.press('ArrowDown');
+    await pressAlone(page, 'r'); // to its first field
     await page.keyboard.press('Enter'); // it is required
     expect(await page.evaluate('document.activeElement.validity.valueMissing')).toBe(true);
     await page.keyboard.type('monday');

@@ -135,6 +135,23 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     expect(await entries('one')).toContain('DENIED');
   });
 
+  it('after a button of an item the next key selects the item that took its place', async () => {
+    const page = await stage.look('#/inbox');
+    for (const name of ['above', 'here', 'below']) await post(name, `write it, ${name}`);
+    await until(() => page.locator('.inbox-entry').count()).toBe(3);
+    await page.locator('.inbox-entry').nth(1).focus();
+    const name = await page.locator('.inbox-entry').nth(2).getAttribute('aria-label');
+    await page.locator('.detail').getByLabel('Reason').fill('no');
+    await page.locator('.detail').getByRole('button', { name: 'Deny' }).press('Enter');
+    await until(() => page.locator('.inbox-entry').count()).toBe(2);
+    await page.keyboard.press('ArrowDown');
+    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe(name);
+    for (const rest of [1, 0]) {
+      await page.locator('.detail').getByRole('button', { name: 'Deny' }).press('Enter');
+      await until(() => page.locator('.inbox-entry').count()).toBe(rest);
+    }
+  });
+
   it.runIf(hasLongTests)('after an answer the next key selects the item that took its place', async () => {
     const page = await stage.look();
     for (const name of ['top', 'middle', 'end']) await post(name, `write it, ${name}`);

@@ -85,6 +85,9 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await post('newer', 'Newer words');
     await page.reload();
     await until(async () => (await titles(page)).slice(0, 2)).toEqual(['Hello there', 'Newer words']);
+    await row(page, 'Hello there').getByRole('button', { name: 'Organize' }).focus();
+    await page.keyboard.press('ArrowDown');
+    expect(await page.evaluate('document.activeElement.innerText')).toContain('Newer words'); // the next row
     await row(page, 'Hello there').hover();
     await row(page, 'Hello there').getByRole('button', { name: 'Organize' }).click();
     await page.getByRole('button', { name: 'Unpin' }).click();

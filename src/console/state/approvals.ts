@@ -6,7 +6,7 @@ import { keepDraft, readDraft } from '../api/browser.ts';
 import { type ApprovalAnswer, RequestError, requests } from '../api/requests.ts';
 import { pretty } from '../model/format.ts';
 import type { Approval, Call, Question } from '../model/thread/calls.ts';
-import { opened, version } from './conversation.ts';
+import { opened, recipientsHere, version } from './conversation.ts';
 import { addToMessage } from './keys.ts';
 import { attempt, notice, report, sender } from './session.ts';
 
@@ -130,7 +130,8 @@ export function moveAnswer(conversation: string, { call, agent }: Question): voi
   notice.value = { text: `${overBy(call)} Your text is ${where}.`, hint: '' };
   if (stays) return;
   keepDraft(place, '');
-  addToMessage(text);
+  const isNext = recipientsHere('', opened.value?.thread ?? null).slugs.includes(agent);
+  addToMessage(isNext ? text : `@${agent} ${text}`);
 }
 
 /** KEPT-1: whether a message to this agent would be the answer to a question that waits. */

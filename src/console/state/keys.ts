@@ -146,7 +146,10 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   const focused = document.activeElement?.closest('.ask-card, article, .rows li');
   const place = focused ?? document.querySelector('.inbox-entry .detail, .thread');
   if (repeat || !place || !/^[a-z1-9]$/.test(key)) return false;
-  const [control, ...others] = place.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
+  const field = key === 'r' ? ', .edit-arguments label:first-child :is(input, select)' : '';
+  const [control, ...others] = place.querySelectorAll<HTMLElement>(
+    `[aria-keyshortcuts="${key}"]:enabled${field}`,
+  );
   if (!control) return false;
   if (!focused || (!wasSelected && !document.activeElement?.matches('.row')))
     return lastCharacter.isQuick || tell(`Press an arrow key or Tab, then ${key}.`);
@@ -158,7 +161,7 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   if (readOn || timeStamp - readOnAt < MOMENT_MS) {
     [isSelected, readOnAt] = [true, timeStamp];
     readOn?.click();
-  } else if (control instanceof HTMLInputElement) control.focus();
+  } else if (control.matches('input, select')) control.focus();
   else control.click();
   return true;
 }
@@ -213,7 +216,8 @@ function moveAmong(selector: string, by: number): boolean {
   const rows = [...document.querySelectorAll<HTMLElement>(selector)];
   const focused = document.activeElement as HTMLElement | null;
   const left = Number(focused?.dataset.left ?? 0); // the place of an answered item, which the next one has taken
-  const found = rows.indexOf(focused?.closest<HTMLElement>(selector) ?? document.body);
+  const ofMenu = focused?.closest('.rows li')?.querySelector<HTMLElement>(selector);
+  const found = rows.indexOf(ofMenu ?? focused?.closest<HTMLElement>(selector) ?? document.body);
   const at = found < 0 && by > 0 ? left - 1 : found < 0 ? left : found;
   rows[Math.min(rows.length - 1, Math.max(0, at + by))]?.focus();
   return rows.length > 0;

@@ -205,7 +205,9 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
   /** The next item is selected by a key, so that a second press answers nothing that was not read. */
   const leave = () => {
     const heading = article.current?.closest('main')?.querySelector('h2');
-    if (!heading || !article.current?.contains(document.activeElement)) return;
+    // A button that is pressed loses the focus while its answer is sent.
+    const isHere = document.activeElement === document.body && article.current?.querySelector('.detail');
+    if (!heading || !article.current || !(isHere || article.current.contains(document.activeElement))) return;
     const entries = [...document.querySelectorAll('.inbox-entry')];
     heading.dataset.left = String(entries.indexOf(article.current));
     heading.focus();

@@ -14,7 +14,7 @@ import {
   typed,
 } from '../state/palette.ts';
 import { Dialog } from './parts/controls.tsx';
-import { Avatar, When } from './parts/parts.tsx';
+import { Avatar, SharedId, When } from './parts/parts.tsx';
 
 const GROUPS: Readonly<Record<Choice['kind'], string>> = {
   agent: 'Write to an agent',
@@ -159,6 +159,7 @@ function OptionText({ choice }: { readonly choice: Choice }) {
     return (
       <span class="line abreast">
         <bdi class="title one-line">{choice.title}</bdi>
+        <SharedId {...choice} />
         <When at={choice.at} />
       </span>
     );

@@ -95,7 +95,9 @@ function NeedsYou() {
         ))}
       </ul>
       <p>
-        <a href={linkTo.inbox}>Answer in the inbox</a>
+        <a href={linkTo.inbox}>
+          Answer in the inbox{groups.length > MOST_SHOWN && `: all ${needed.value.length}`}
+        </a>
       </p>
     </section>
   );
