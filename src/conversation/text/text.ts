@@ -230,6 +230,6 @@ export function plainLine(markdown: string, most: number): string {
     .replace(/^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$/gmu, '') // below the head of a table
     .replace(/^[ \t]*\|.*\|[ \t]*$/gmu, (row) => row.replaceAll('|', ' '))
     .replace(/!?\[([^\]]*)\]\([^)]*\)/gu, '$1')
-    .replace(/\*\*|__|~~|`/gu, '');
+    .replace(/\*\*|~~|`|(?<!\w)__|__(?!\w)/gu, ''); // a name such as `mcp__a__b` keeps its own
   return shortLine(words, most);
 }

@@ -203,6 +203,7 @@ it.each([
   ['See [the log](https://example.org/a):\n```ts\nconst a = 1;\n```', 'See the log: const a = 1;'],
   ['Sums:\n\n| a | b |\n|--:|:-:|\n| 1 | 2 |\nDone.', 'Sums: a b 1 2 Done.'],
   ['a | b, and a || c', 'a | b, and a || c'],
+  ['__Now__ call mcp__shop__find', 'Now call mcp__shop__find'],
 ])('on one line, %j has no marks of Markdown', (markdown, line) => {
   expect(plainLine(markdown, 80)).toBe(line);
 });

@@ -302,7 +302,7 @@ function describe(span: Span): string {
 }
 
 /** Pixels that the length of a pause needs. */
-const PAUSE_ROOM = 36;
+const PAUSE_ROOM = 24;
 /** Pixels that a character of a time needs. */
 const CHARACTER = 6.5;
 
