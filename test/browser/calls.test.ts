@@ -472,7 +472,10 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     for (const answer of hasLongTests ? [approve, edited] : [approve]) {
       await writeFile(file, 'net 30\n');
       await expect.poll(shown).toEqual(['removed: net 30', 'added: net 60']);
-      if (answer !== approve) await card.getByRole('button', { name: 'Edit arguments' }).click();
+      if (answer !== approve) {
+        await card.getByRole('button', { name: 'Read on to answer' }).click(); // the file has changed
+        await card.getByRole('button', { name: 'Edit arguments' }).click();
+      }
       let release = () => {};
       const held = new Promise<void>((resolve) => {
         release = resolve;
@@ -490,6 +493,24 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await message(page, 'Noted:').waitFor();
     expect(await readFile(file, 'utf8')).toBe('net 60\n');
     await stage.endOfTest(/status of 409/);
+  });
+
+  it('a difference that changes while it is shown is answered when the new one was read', async () => {
+    const file = join(stage.project.root, 'project/terms.md');
+    await writeFile(file, 'net 30\n');
+    const page = await stage.begin('changing', 'terms');
+    const card = page.locator('.ask-card');
+    const approve = card.getByRole('button', { name: 'Approve' });
+    await card.locator('.diff').getByText('net 30').waitFor();
+    await writeFile(file, 'net 45\n');
+    const notice = card.getByText('The file has changed');
+    await notice.waitFor();
+    await approve.press('Enter');
+    await notice.waitFor({ state: 'detached' });
+    expect(await readFile(file, 'utf8')).toBe('net 45\n');
+    await approve.press('Enter');
+    await message(page, 'Noted:').waitFor();
+    expect(await readFile(file, 'utf8')).toBe('net 60\n');
   });
 
   it('arguments that are texts are edited as texts, and the call runs with what was written', async () => {

@@ -265,7 +265,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
   it('the palette runs the answers of the chosen item', async () => {
     await post('by-name', 'write it by name');
     const page = await stage.look('#/inbox');
-    await openItem(page, 'by name');
+    await (await openItem(page, 'by name')).getByRole('button', { name: 'Deny' }).waitFor();
     await page.keyboard.press('Control+k');
     await page.keyboard.type('>deny');
     await page.getByRole('option', { name: /^Deny/ }).waitFor();

@@ -85,6 +85,11 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await post('newer', 'Newer words');
     await page.reload();
     await until(async () => (await titles(page)).slice(0, 2)).toEqual(['Hello there', 'Newer words']);
+    await page.keyboard.press('/');
+    await page.keyboard.type('Newer');
+    await page.keyboard.press('Enter'); // to the first row that is found
+    expect(await page.evaluate('document.activeElement.innerText')).toContain('Newer words');
+    await page.locator('#search').fill('');
     await row(page, 'Hello there').getByRole('button', { name: 'Organize' }).focus();
     await page.keyboard.press('ArrowDown');
     expect(await page.evaluate('document.activeElement.innerText')).toContain('Newer words'); // the next row
@@ -219,6 +224,18 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(wide).toBe(Math.round(width + 100));
     await page.reload();
     await until(wide).toBe(Math.round(width + 100));
+  });
+
+  it('Esc in a conversation that is far down in the list leads to its row', async () => {
+    const page = await stage.look('#/inbox');
+    await page.addInitScript('delete globalThis.SharedWorker'); // a route does not see the requests of a worker
+    await page.route('**/api/events*', (route) =>
+      route.fulfill({ contentType: 'text/event-stream', body: manyRows(200) }),
+    );
+    await page.goto(`${stage.url}/?far#/c/many-150`);
+    await row(page, 'Conversation 0').first().waitFor();
+    await page.keyboard.press('Escape');
+    await until(() => page.evaluate('document.activeElement.hash')).toBe('#/c/many-150');
   });
 
   it.runIf(hasLongTests)(

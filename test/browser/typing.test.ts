@@ -226,11 +226,13 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
         answer: 'deny',
         publisher: 'alice',
       });
-      await item.getByText('This no longer waits for an answer.').waitFor();
+      await item.getByText('alice denied this call first. Your text is kept.').waitFor();
       await typeOn(page, ' fast');
       await page.keyboard.press('Escape');
       await item.waitFor({ state: 'detached' });
-      expect(await textOf(page.getByRole('alert'))).toMatch(/Your text is at this call in its conversation/);
+      expect(await textOf(page.getByRole('alert'))).toMatch(
+        /alice denied this call first. Your text is at this call in its conversation/,
+      );
       await page.evaluate("location.hash = '#/c/away'");
       await expect.poll(() => page.getByLabel('Your reason, not sent').inputValue()).toBe('not so fast');
       expect(await draft(page)).toBe('');

@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { hasLongTests } from '../support/runs.ts';
@@ -107,6 +108,16 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
     await field.press('Enter');
     await message(page, 'line 59').first().waitFor();
     expect(await page.locator('article.by-person').count()).toBe(1);
+    const last = page.locator('article.message').last();
+    await last.getByText('Noted:').waitFor();
+    await field.fill('1\n2\n3\n4\n5\n6\n7'); // it hides nothing that was in sight
+    const bottomOf = async (one: Locator) => {
+      const { y = 0, height = 0 } = (await one.boundingBox()) ?? {};
+      return y + height;
+    };
+    await expect
+      .poll(async () => (await bottomOf(last)) <= (await bottomOf(page.locator('.thread'))))
+      .toBe(true);
   });
 
   it.runIf(hasLongTests)(

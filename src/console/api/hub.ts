@@ -27,10 +27,8 @@ export interface Wanted {
   } | null;
 }
 
-/** A row of `GET /api/conversations`. */
-export interface ListRow {
-  readonly id: string;
-}
+/** Rows of `GET /api/conversations`. */
+type ListRow = { readonly id: string };
 
 export interface ListChange {
   /** These are all rows. */
@@ -293,11 +291,8 @@ function covers(stream: ReadonlyMap<string, number>, wanted: ReadonlyMap<string,
 async function refusedBy(response: Response): Promise<Connection> {
   if (response.status >= 500 || response.status === 429) return { kind: 'lost' };
   const said = (await response.json().catch(() => ({}))) as { code?: string; detail?: string };
-  return {
-    kind: 'over',
-    code: said.code ?? `HTTP_${response.status}`,
-    message: said.detail ?? response.statusText,
-  };
+  const { code = `HTTP_${response.status}`, detail: message = response.statusText } = said;
+  return { kind: 'over', code, message };
 }
 
 /** By address and sign-in. */

@@ -24,7 +24,7 @@ export type AnswerOutcome = 'answered' | 'over' | 'refused';
 export function answerApproval(
   conversation: string,
   call: Call,
-  { approvalId, index }: Approval,
+  { approvalId }: Approval,
   answer: ApprovalAnswer,
 ): Promise<AnswerOutcome> {
   return answering(conversation, call, async () => {
@@ -35,7 +35,7 @@ export function answerApproval(
       } catch (error) {
         if (!(error instanceof RequestError) || !OVER.includes(error.code)) throw error;
         isOver = true;
-        throw new Error(await whyItIsOver(conversation, approvalId, index));
+        throw new Error(await whyItIsOver(conversation, call));
       }
     });
     return isDone ? 'answered' : isOver ? 'over' : 'refused';
@@ -44,15 +44,18 @@ export function answerApproval(
 
 const OVER = ['APPROVAL_ANSWERED', 'APPROVAL_EXPIRED'];
 
-async function whyItIsOver(conversation: string, approvalId: string, index: number): Promise<string> {
-  const page = await requests.entries(conversation, index + 1, 100).catch(() => null);
+/** By whom, where that is known. */
+export async function whyItIsOver(conversation: string, { approval }: Call): Promise<string> {
+  const page = approval && (await requests.entries(conversation, approval.index + 1, 100).catch(() => null));
   for (const entry of page?.entries ?? []) {
-    if (entry.type !== 'approval-answered' || entry.approvalId !== approvalId) continue;
+    if (entry.type !== 'approval-answered' || entry.approvalId !== approval?.approvalId) continue;
     if (entry.answer === 'expired') return 'This call expired: it was not answered in time.';
     return answeredFirst(entry.answer, escapeHidden(entry.author.name));
   }
-  return 'This call does not wait any more: it was answered, or its turn is over.';
+  return NO_LONGER;
 }
+
+const NO_LONGER = 'This no longer waits for an answer.';
 
 /** Answers a question. The daemon posts a late answer as a message, and the person reads why. */
 export function answerQuestion(
@@ -127,7 +130,8 @@ export function moveAnswer(conversation: string, { call, agent }: Question): voi
   if (text === '' || document.getElementById('composer') === null) return;
   const stays = wouldAnswerAnother(agent);
   const where = stays ? 'at this question' : 'in the message field';
-  notice.value = { text: `${overBy(call)} Your text is ${where}.`, hint: '' };
+  const over = call.resultBy === null ? NO_LONGER : `${escapeHidden(call.resultBy)} answered first.`;
+  notice.value = { text: `${over} Your text is ${where}.`, hint: '' };
   if (stays) return;
   keepDraft(place, '');
   const isNext = recipientsHere('', opened.value?.thread ?? null).slugs.includes(agent);
@@ -141,17 +145,10 @@ export function wouldAnswerAnother(agent: string): boolean {
 }
 
 /** KEPT-1: says where the texts of a call are that left the inbox. */
-export function tellKept(conversation: string, call: Call): void {
+export async function tellKept(conversation: string, call: Call): Promise<void> {
   if (isBeingAnswered(conversation, call)) return;
   const texts = fieldsOfCall(call).map((field) => readDraft(`${conversation}/${field}`));
   if (texts.every((text) => text === '')) return;
-  notice.value = { text: `${overBy(call)} Your text is at this call in its conversation.`, hint: '' };
+  const over = await whyItIsOver(conversation, call);
+  notice.value = { text: `${over} Your text is at this call in its conversation.`, hint: '' };
 }
-
-function overBy({ answer, resultBy }: Call): string {
-  const by = answer?.author.name ?? resultBy;
-  const did = DONE[answer?.answer ?? ''] ?? 'answered';
-  return by === null ? 'This no longer waits for an answer.' : `${escapeHidden(by)} ${did} first.`;
-}
-
-const DONE: Readonly<Record<string, string>> = { approve: 'approved this', deny: 'denied this' };

@@ -146,16 +146,14 @@ export const KIND_LABELS: Readonly<Record<InboxItem['kind'], string>> = {
   limited: 'A limit was reached',
 };
 
-/** Two short tones, without a file. */
+/** A short tone, without a file. */
 function beep(): void {
   const context = new AudioContext();
   const volume = new GainNode(context, { gain: 0.08 });
   volume.connect(context.destination);
-  for (const [place, frequency] of [660, 880].entries()) {
-    const tone = new OscillatorNode(context, { frequency });
-    tone.connect(volume);
-    tone.start(context.currentTime + place * 0.12);
-    tone.stop(context.currentTime + place * 0.12 + 0.1);
-    if (place === 1) tone.onended = () => void context.close();
-  }
+  const tone = new OscillatorNode(context, { frequency: 880 });
+  tone.connect(volume);
+  tone.start();
+  tone.stop(context.currentTime + 0.15);
+  tone.onended = () => void context.close();
 }

@@ -111,7 +111,9 @@ export function isWriting(target: EventTarget | null): boolean {
 }
 
 function leaveField({ key, target }: KeyboardEvent): boolean {
-  if (key !== 'Escape' || !(target instanceof HTMLElement)) return false;
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.id === 'search' && (key === 'ArrowDown' || key === 'Enter')) return moveAmong('.rows .row', 1);
+  if (key !== 'Escape') return false;
   target.blur();
   const entry = target.closest<HTMLElement>('article');
   if (entry) entry.focus();

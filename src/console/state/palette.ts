@@ -82,9 +82,8 @@ function fittingCommands(text: string): Choice[] {
   const at = route.value;
   const search = { name: 'Search this conversation', keys: 'Ctrl+F, ⌘F' };
   const here = at.page === 'conversation' ? [{ ...search, run: () => openPalette(at.id) }] : [];
-  const all: readonly Command[] = [...commands.value, ...here];
   const fit = ({ name, words = '' }: Command) => 2 * fitOf(text, name) || fitOf(text, `${name} ${words}`);
-  return best([...all, ...ofButtons()], fit)
+  return best<Command>([...commands.value, ...here, ...ofButtons()], fit)
     .sort((one, other) => Number(!one.run) - Number(!other.run)) // Enter runs the first
     .map((command) => ({ kind: 'command', command }));
 }

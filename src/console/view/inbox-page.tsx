@@ -2,7 +2,8 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { keepValue, readValue } from '../api/browser.ts';
 import type { InboxContent, InboxItem } from '../model/list/inbox.ts';
 import { contentOf, groupsOf, isDecision, summaryOf } from '../model/list/inbox.ts';
-import { tellKept } from '../state/approvals.ts';
+import type { Call } from '../model/thread/calls.ts';
+import { tellKept, whyItIsOver } from '../state/approvals.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed } from '../state/conversations.ts';
 import {
@@ -198,7 +199,7 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
   useLayoutEffect(
     () => () => {
       if (!call || inbox.value.some(({ key }) => key === item.key)) return;
-      tellKept(conversation, call);
+      void tellKept(conversation, call);
     },
     [call],
   );
@@ -268,11 +269,7 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
               {content && <Content {...{ item, content, onDone }} onDismiss={onDismiss} />}
             </fieldset>
           </InConversation.Provider>
-          {!inbox.value.some(({ key }) => key === item.key) && (
-            <p class="muted" role="status">
-              This no longer waits for an answer. Your text is kept.
-            </p>
-          )}
+          {call && !inbox.value.some(({ key }) => key === item.key) && <Over {...{ conversation, call }} />}
           {isAway.value && <p class="muted">It can be answered when the daemon answers again.</p>}
           {!mayAnswer(item) && (content?.kind === 'ended' || content?.kind === 'elsewhere') && (
             <p class="muted">Your token may not answer this.</p>
@@ -280,6 +277,16 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
         </div>
       )}
     </article>
+  );
+}
+
+/** What another person answered while this one writes. */
+function Over({ conversation, call }: { readonly conversation: string; readonly call: Call }) {
+  const { answer } = useRequest(() => whyItIsOver(conversation, call), []);
+  return (
+    <p class="muted" role="status">
+      {answer && `${answer} Your text is kept.`}
+    </p>
   );
 }
 

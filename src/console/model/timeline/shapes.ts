@@ -61,7 +61,8 @@ export function barsOf(spans: readonly Span[], window: Window): readonly Bars[] 
     .map(({ bars, placed }) => {
       const [top, height] = SHAPES[bars.kind];
       const y = TOP + window.rows.indexOf(bars.lane) * LANE + top;
-      return { ...bars, path: placed.map(([from, to]) => barPath(from, y, to - from, height)).join('') };
+      const path = placed.map(([from, to]) => `M${short(from)} ${y}H${short(to)}v${height}H${short(from)}z`);
+      return { ...bars, path: path.join('') };
     })
     .sort((a, b) => layerOf(a) - layerOf(b));
 }
@@ -149,13 +150,6 @@ export function neighbour(stops: readonly Span[], rows: readonly string[], now: 
     if (inRow.length > 0) return inRow.sort((a, b) => away(a) - away(b))[0];
   }
   return undefined;
-}
-
-function barPath(x: number, y: number, width: number, height: number): string {
-  const radius = Math.min(2, width / 2, height / 2);
-  const corner = (dx: number, dy: number) => `a${radius} ${radius} 0 0 1 ${dx * radius} ${dy * radius}`;
-  const [across, down] = [short(width - 2 * radius), short(height - 2 * radius)];
-  return `M${short(x + radius)} ${y}h${across}${corner(1, 1)}v${down}${corner(-1, 1)}h-${across}${corner(-1, -1)}v-${down}${corner(1, -1)}z`;
 }
 
 const short = (pixels: number): string => pixels.toFixed(1);

@@ -168,15 +168,17 @@ function Rows() {
   const [reached, reach] = useState('');
   const scroller = useRef<HTMLDivElement>(null);
   const shown = found.value;
+  const at = route.value;
+  const openAt = shown.findIndex(({ id }) => at.page === 'conversation' && at.id === id);
   const list = useVirtualList({
     count: shown.length,
     scrolled: () => scroller.current,
     keyOf: useCallback((place) => shown[place]?.id ?? place, [shown]),
     estimate: () => ROW_HEIGHT,
+    kept: openAt < 0 ? null : openAt, // the focus can go to it
   });
   const items = list.getVirtualItems();
   const ids = items.map(({ index }) => shown[index]?.id);
-  const at = route.value;
   const stop = [reached, at.page === 'conversation' ? at.id : ''].find((id) => ids.includes(id)) ?? ids[0];
   return (
     <div class="rows scrolls" ref={scroller}>

@@ -6,7 +6,8 @@ import {
   type Range,
   Virtualizer,
 } from '@tanstack/virtual-core';
-import { useCallback, useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import type { RefObject } from 'preact';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { whileVisible } from '../../api/browser.ts';
 import { heading } from '../../state/inbox.ts';
 
@@ -88,4 +89,16 @@ export function useVirtualList(options: {
   useEffect(() => list._didMount(), [list]);
   useLayoutEffect(() => list._willUpdate());
   return list;
+}
+
+/** Calls back when the size of an element changes, and first when it is there. */
+export function useSize(element: RefObject<HTMLElement | null>, onSize: (place: HTMLElement) => void): void {
+  const latest = useRef(onSize);
+  latest.current = onSize;
+  useEffect(() => {
+    const place = element.current;
+    const watcher = new ResizeObserver(() => place && latest.current(place));
+    if (place) watcher.observe(place);
+    return () => watcher.disconnect();
+  }, []);
 }

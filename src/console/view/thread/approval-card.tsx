@@ -33,10 +33,16 @@ export function ApprovalCard(props: ApprovalProps) {
   const change = useChange(call, approval, answering);
   const [end, setEnd] = useState<Element | null>(null);
   const isSeen = useIsSeen(end);
-  const readOn = () => end?.scrollIntoView({ block: 'center' });
+  const readOn = () => {
+    change.accept();
+    end?.scrollIntoView({ block: 'center' });
+  };
   const guard = (event: Event) => {
-    if (isSeen !== false || !(event.target as Element).closest('.choices > .decide')) return;
+    const button = event.target as Element;
+    const isUnread = isSeen === false && button.closest('.choices > .decide');
+    if (!isUnread && !(change.isOutdated && button.closest('.primary'))) return;
     event.stopPropagation();
+    event.preventDefault();
     readOn();
   };
   return (
@@ -59,7 +65,12 @@ export function ApprovalCard(props: ApprovalProps) {
         </a>
       )}
       {!asks && <WholeCall call={call} change={change} onEnd={setEnd} />}
-      {isSeen === false && mayApprove.value && (
+      {change.isOutdated && (
+        <p class="fault" role="status">
+          The file has changed since this call was shown. What is above is the difference now.
+        </p>
+      )}
+      {(isSeen === false || change.isOutdated) && mayApprove.value && (
         <p class="read-on">
           <Button onClick={readOn}>Read on to answer</Button>
         </p>
@@ -387,7 +398,8 @@ interface ReadChange extends AnswerOf<'change'> {
 
 /**
  * The lines that this call would change with its arguments, or with edited ones, or why there are none to show. It is answered only
- * when those of exactly its arguments are read (`isRead`). `of`: the arguments of what is shown.
+ * when those of exactly its arguments are read (`isRead`). `of`: the arguments of what is shown. `isOutdated`: the file has changed
+ * since the person began to read.
  */
 function useChange(
   { tool, arguments: own }: Call,
@@ -410,6 +422,14 @@ function useChange(
   };
   const now = useNow(isAsked && !isBusy ? READ_AGAIN_MS : null);
   const { answer } = useRequest(ask, [approvalId, isAsked, of, now]);
+  /** What the person read before an answer. */
+  const [read, accept] = useState<ReadChange | null>(null);
+  useLayoutEffect(() => {
+    if (answer && answer.of !== read?.of) accept(answer); // other arguments have a difference of their own
+  }, [answer]);
+  useLayoutEffect(() => {
+    if (isBusy) accept(null); // a refusal says that the file has changed
+  }, [isBusy]);
   const text = answer?.change ?? null;
   const lines = text === null ? null : differenceLines(text);
   const said = answer?.why === undefined ? null : `No difference can be shown: ${answer.why}.`;
@@ -419,6 +439,8 @@ function useChange(
     seen: answer?.seen,
     isRead: !isAsked || answer?.of === written,
     wasRead: !isAsked || answer !== null,
+    isOutdated: read !== null && read.of === answer?.of && read.change !== answer.change,
+    accept: () => accept(answer),
   };
 }
 

@@ -31,7 +31,7 @@ import { jumpTo, linkTo, pointed, route } from '../../state/route.ts';
 import { me } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
 import { Button, LinkButton } from '../parts/controls.tsx';
-import { useTimeout, useVirtualList } from '../parts/hooks.ts';
+import { useSize, useTimeout, useVirtualList } from '../parts/hooks.ts';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
 import { FailedTurnActions } from './failure-view.tsx';
 import { draftView, EntryTime, messageView, postView, workingView } from './message.tsx';
@@ -180,9 +180,7 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
   const shown = useRef(thread);
   if (shown.current !== thread) left.current = readingPlace(id); // the older part came before it
   shown.current = thread;
-  useEffect(() => {
-    if (isLoaded) jumpTo(wanted);
-  }, [wanted, isLoaded]);
+  useEffect(() => void (isLoaded && jumpTo(wanted)), [wanted, isLoaded]);
   useLayoutEffect(() => {
     const place = scroller.current;
     if (!place) return;
@@ -196,12 +194,11 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
     if (isAtEnd.current || !wasWhole.current) seen.current = thread.blocks.length;
     wasWhole.current ||= isWhole;
   });
-  const release = () => (left.current = undefined);
   const move = () => {
     followed.current.hasMoved = true;
-    release();
+    left.current = undefined;
   };
-  useTimeout(release, isWhole ? SETTLED_MS : null, [isWhole]);
+  useTimeout(() => (left.current = undefined), isWhole ? SETTLED_MS : null, [isWhole]);
   useEffect(() => {
     for (const name of MOVES)
       scroller.current?.addEventListener(name, move, { passive: true, capture: true });
@@ -232,6 +229,10 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
     const isKept = !isAtEnd.current && item && index !== undefined;
     keepReadingPlace(id, isKept ? { index, offset: Math.round(place.scrollTop - item.start) } : undefined);
   };
+  // The message field below it grows.
+  useSize(scroller, (place) => {
+    if (isAtEnd.current && !left.current) follow(place, thread.blocks.length, followed.current);
+  });
   const catchUp = () => {
     left.current = undefined;
     isAtEnd.current = true;

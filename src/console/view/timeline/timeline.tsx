@@ -1,5 +1,5 @@
 import type { ComponentProps, RefObject } from 'preact';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { clockTimeOf, count, duration, money, roughly } from '../../model/format.ts';
 import type { Thread } from '../../model/thread/thread.ts';
 import type { Lanes, Span, Spending } from '../../model/timeline/lanes.ts';
@@ -18,7 +18,7 @@ import {
 import { type TimeScale, ticksOf, timeScale } from '../../model/timeline/time-scale.ts';
 import { announcement, connection, nameOf, opened, useThread } from '../../state/conversation.ts';
 import { showEntry } from '../../state/route.ts';
-import { useNow } from '../parts/hooks.ts';
+import { useNow, useSize } from '../parts/hooks.ts';
 import { Avatar, hued, Name, Table } from '../parts/parts.tsx';
 
 const GROWS_EVERY_MS = 250;
@@ -211,13 +211,7 @@ function useScroll(scroller: RefObject<HTMLDivElement | null>, zoom: number) {
   const [visible, setVisible] = useState(0);
   const [from, setFrom] = useState(0);
   const last = useRef({ zoom, isAtEnd: true });
-  useEffect(() => {
-    const place = scroller.current;
-    if (!place) return;
-    const watcher = new ResizeObserver(() => setVisible(place.clientWidth));
-    watcher.observe(place);
-    return () => watcher.disconnect();
-  }, []);
+  useSize(scroller, (place) => setVisible(place.clientWidth));
   useLayoutEffect(() => {
     const place = scroller.current;
     if (!place || last.current.zoom === zoom) return;
