@@ -235,29 +235,29 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     'a click at the place of an answered card does not answer the card that moved there',
     async () => {
       const page = await stage.look('#/inbox');
-      await post('upper', 'write it, upper');
-      await item(page, 'upper').getByRole('button', { name: 'Approve' }).waitFor();
-      await post('lower', 'write it, lower');
-      await item(page, 'lower').waitFor();
+      await post('answered', 'write it, answered');
+      await item(page, 'answered').getByRole('button', { name: 'Approve' }).waitFor();
+      await post('moved', 'write it, moved');
+      await item(page, 'moved').waitFor();
       const answers: string[] = [];
-      // The buttons of the lower card come after the second click, which reaches none.
+      // The buttons of the other card come after the second click, which reaches none.
       await page.route('**/approvals/*/change', async (route) => {
         await page.waitForTimeout(300);
         await route.continue();
       });
       page.on('request', (request) => request.method() === 'POST' && answers.push(request.url()));
       await page.evaluate('window.now = Date.now(); Date.now = () => window.now');
-      const { x, y } = await centreOf(item(page, 'upper').getByRole('button', { name: 'Approve' }));
+      const { x, y } = await centreOf(item(page, 'answered').getByRole('button', { name: 'Approve' }));
       await page.mouse.click(x, y);
-      await item(page, 'upper').waitFor({ state: 'detached' });
+      await item(page, 'answered').waitFor({ state: 'detached' });
       await page.mouse.click(x, y);
-      await item(page, 'lower').getByRole('button', { name: 'Approve' }).waitFor();
+      await item(page, 'moved').getByRole('button', { name: 'Approve' }).waitFor();
       expect(await clickAgain(page)).toBe(false);
       await page.mouse.click(x, y);
       expect(answers).toHaveLength(1);
       await page.evaluate('window.now += 1000');
       await page.mouse.click(x, y);
-      await item(page, 'lower').waitFor({ state: 'detached' });
+      await item(page, 'moved').waitFor({ state: 'detached' });
       expect(answers).toHaveLength(2);
     },
   );
