@@ -715,11 +715,11 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       const page = await stage.begin('stopped', 'hello', 'Noted: hello');
       await page.getByRole('button', { name: 'Stop', exact: true }).click();
       await page.locator('.people .chip.stopped', { hasText: 'Lena' }).waitFor();
-      expect(await page.locator('.people .chip.stopped').count()).toBe(2);
+      expect(await page.locator('.people .chip.stopped').count()).toBe(3);
       await page.getByText('The conversation is stopped').waitFor();
       await write(page, 'are you there?');
       await message(page, 'are you there?').waitFor();
-      expect(await page.locator('.people .chip.stopped').count()).toBe(2);
+      expect(await page.locator('.people .chip.stopped').count()).toBe(3);
       await write(page, '@lead speak up');
       await message(page, 'Noted: ').last().waitFor();
       await page.getByRole('button', { name: 'Resume', exact: true }).waitFor({ state: 'detached' });

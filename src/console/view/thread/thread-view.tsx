@@ -229,9 +229,8 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
     const isKept = !isAtEnd.current && item && index !== undefined;
     keepReadingPlace(id, isKept ? { index, offset: Math.round(place.scrollTop - item.start) } : undefined);
   };
-  // The message field below it grows.
   useSize(scroller, (place) => {
-    if (isAtEnd.current && !left.current) follow(place, thread.blocks.length, followed.current);
+    if (isAtEnd.current && !left.current) follow(place, thread.blocks.length, followed.current); // the field below grew
   });
   const catchUp = () => {
     left.current = undefined;
