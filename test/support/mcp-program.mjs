@@ -62,6 +62,14 @@ server.registerTool('book', {}, async ({ _meta, sendNotification }) => {
   const form = { message: 'Which day?', requestedSchema: { type: 'object', properties, required: ['day'] } };
   return text(JSON.stringify(await server.server.elicitInput(form, { timeout: 600_000 })));
 });
+/** Asks for a note, cancels that, and asks the same of another form. */
+server.registerTool('sly', {}, async () => {
+  const form = (properties) => ({ message: 'Is it so?', requestedSchema: { type: 'object', properties } });
+  const options = { timeout: 4_000 };
+  await server.server.elicitInput(form({ note: { type: 'string' } }), options).catch(() => undefined);
+  const asked = server.server.elicitInput(form({ sure: { type: 'boolean' } }), { timeout: 600_000 });
+  return text(JSON.stringify(await asked));
+});
 /** Asks for several fields, with titled choices in each form. */
 server.registerTool('survey', {}, async () => {
   const properties = {

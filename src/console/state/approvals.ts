@@ -85,9 +85,9 @@ const LATE =
 export const fieldsOf = {
   answer: (call: Call) => `${wireCallId(call.place)}/answer`,
   reason: ({ approvalId }: Approval) => `${approvalId}/reason`,
-  /** A server's question is asked again when its call runs again after a crash. */
+  /** A server's question is asked again when its call runs again after a crash. One with other fields must not get these values. */
   arguments: ({ place }: Call, { approvalId, asks }: Approval) =>
-    asks ? `${wireCallId(place)}/${asks.server}/${asks.message}` : `${approvalId}/arguments`,
+    asks ? `${wireCallId(place)}/${JSON.stringify(asks)}` : `${approvalId}/arguments`,
 };
 
 /** What the field for other arguments begins with. */
