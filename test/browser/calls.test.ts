@@ -39,6 +39,7 @@ const SCRIPT = [
     reply: calls(['shell', { command: `${'echo step\n'.repeat(60)}rm -rf /the/end` }]),
   },
   { when: { last: '/^book/' }, reply: calls(['mcp__program__book', {}]) },
+  { when: { last: '/^sly/' }, reply: calls(['mcp__program__sly', {}]) },
   { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
   {
     when: { last: '/^three/' },
@@ -270,6 +271,17 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await expect.poll(() => page.getByLabel('Day').inputValue()).toBe('Sunday');
     await page.getByRole('button', { name: 'Deny' }).click();
     await message(page, 'Noted').waitFor();
+  });
+
+  it('a form with other fields gets nothing of what was written for an earlier one', async () => {
+    const page = await stage.begin('sly', 'sly');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByLabel('note').fill('a secret');
+    await page.getByLabel('sure').waitFor();
+    await page.getByRole('button', { name: 'Send this answer' }).click();
+    const answer = await textOf(message(page, 'Noted: '));
+    expect(answer).toContain('"sure":false');
+    expect(answer).not.toContain('secret');
   });
 
   it('a call shows its progress, and a question of its server is a form whose answer goes to that server', async () => {
@@ -505,8 +517,11 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await writeFile(file, 'net 45\n');
     const notice = card.getByText('The file has changed');
     await notice.waitFor();
+    const always = card.getByRole('button', { name: 'Allow for this conversation' });
+    expect(await always.isDisabled()).toBe(true);
     await approve.press('Enter');
     await notice.waitFor({ state: 'detached' });
+    expect(await always.isDisabled()).toBe(false);
     expect(await readFile(file, 'utf8')).toBe('net 45\n');
     await approve.press('Enter');
     await message(page, 'Noted:').waitFor();

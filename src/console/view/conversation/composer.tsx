@@ -166,7 +166,7 @@ export function StopButton({ inField = false }: { readonly inField?: boolean }) 
   return (
     <Button
       class={verb}
-      title={inField ? 'Stop all agents' : undefined}
+      title={inField ? `${word} all agents` : undefined}
       disabled={isBusy}
       onClick={() => void act()}
     >

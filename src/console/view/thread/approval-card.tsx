@@ -256,7 +256,7 @@ function useFocusOnChange(isEditing: boolean) {
   return [field, edit] as const;
 }
 
-function Choices({ answering, change: { isRead, seen }, call, agent, approval }: AnswersProps) {
+function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent, approval }: AnswersProps) {
   const { mayHaveRun, approvalId, asks } = approval;
   const covers = isOperator.value ? approval.covers : undefined;
   const { isBusy, reason, setReason, edit, setEdited, say } = answering;
@@ -304,7 +304,7 @@ function Choices({ answering, change: { isRead, seen }, call, agent, approval }:
           )}
           {covers !== undefined && (
             <Button
-              disabled={isBusy || !isRead}
+              disabled={isBusy || !isRead || isOutdated}
               aria-describedby={`covers-${approvalId}`}
               onClick={() => void withReason('approve', { always: true })}
             >
