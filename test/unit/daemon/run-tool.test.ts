@@ -6,6 +6,7 @@ import { INLINE_BYTES } from '../../../src/daemon/tools/large.ts';
 import { runTool } from '../../../src/daemon/tools/run-tool.ts';
 import type { AuditRecord } from '../../../src/persistence/index.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { ofType } from '../../support/log.ts';
 import { toolboxOf } from '../../support/toolbox.ts';
 import {
   AMONG_OTHERS,
@@ -313,5 +314,45 @@ describe('a request without a start', () => {
     const found = await audited('demo', daemon.runtime);
     expect(found.map(({ content }) => content)).toEqual(expected);
     await daemon.end();
+  });
+});
+
+describe('questions of the server of a call (SERVER-QUESTION-1)', () => {
+  let daemon: TestDaemon;
+  afterEach(() => daemon.end());
+
+  it('are asked one after another, also if the server gives one up and asks the next at once', async () => {
+    const gaveUp = new AbortController();
+    const never = new AbortController().signal;
+    const asks = (message: string) => ({ server: 'program', message, schema: { type: 'object' } });
+    const run: Toolbox['run'] = async ({ ask }) => {
+      const first = ask?.(asks('first'), gaveUp.signal);
+      await expect.poll(() => daemon.happened.join()).toContain('approval-requested');
+      gaveUp.abort();
+      const others = ['second', 'third'].map((message) => ask?.(asks(message), never));
+      return { kind: 'completed', content: JSON.stringify(await Promise.all([first, ...others])) };
+    };
+    daemon = createDaemon({ toolbox: toolboxOf({ run }), tools: TOOLS });
+    await daemon.workers.submit('demo', postCommand('m1', 'go'));
+    await expect.poll(() => daemon.calls).toHaveLength(1);
+    daemon.calls[0]?.answer(null, TWO_CALLS.slice(0, 1));
+    const by = { kind: 'person', id: 'alice', name: 'Alice' } as const;
+    for (const message of ['second', 'third']) {
+      let approvalId = '';
+      const isAsked = async () => {
+        const last = ofType(await daemon.entries(), 'approval-requested').at(-1);
+        approvalId = last?.approvalId ?? '';
+        return last?.asks?.message;
+      };
+      await expect.poll(isAsked).toBe(message);
+      const answered = { message };
+      await daemon.workers.submit('demo', {
+        ...{ type: 'answer', approvalId, answer: 'approve', by },
+        arguments: JSON.stringify(answered),
+      });
+    }
+    await expect.poll(() => daemon.calls).toHaveLength(2);
+    const [result] = ofType(await daemon.entries(), 'message').filter(({ toolName }) => toolName);
+    expect(result?.content).toBe('[null,{"message":"second"},{"message":"third"}]');
   });
 });

@@ -69,6 +69,12 @@ import {
  */
 
 type ServersAnswer = Extract<Effect, { type: 'answer-tool' }>['content'];
+
+interface OpenQuestion {
+  answer(content: ServersAnswer): void;
+  readonly over: Promise<ServersAnswer>;
+}
+
 type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
 
 /** What effects need of the daemon. */
@@ -98,8 +104,8 @@ export class Effects {
   /** The durable entries. */
   readonly #entries: () => readonly Entry[];
   readonly #typed: TypedAnswers;
-  /** Calls whose server waits for a person, by wire id. */
-  readonly #asked = new Map<string, (content: ServersAnswer) => void>();
+  /** The open question of the server of a call, by wire id. */
+  readonly #asked = new Map<string, OpenQuestion>();
 
   constructor(
     conversation: string,
@@ -132,7 +138,7 @@ export class Effects {
   start(effect: Effect, prepared: PreparedCall | undefined): void {
     if (effect.type === 'abort-turn') this.#abortTurn(effect.turnId, 'aborted by a person');
     else if (effect.type === 'run-tool') this.#track(this.#runTool(effect));
-    else if (effect.type === 'answer-tool') this.#asked.get(wireCallId(effect.call))?.(effect.content);
+    else if (effect.type === 'answer-tool') this.#asked.get(wireCallId(effect.call))?.answer(effect.content);
     else if (prepared) this.#track(this.#call(effect, prepared));
   }
 
@@ -372,19 +378,23 @@ export class Effects {
     ended: AbortSignal,
   ): Promise<ServersAnswer> {
     const key = wireCallId(call);
-    if (ended.aborted || this.#asked.has(key)) return undefined;
+    while (this.#asked.has(key)) await this.#asked.get(key)?.over;
+    if (ended.aborted) return undefined;
     const report = (given: ServerAsks | null) =>
       this.#report({ type: 'tool-asks', agent, turnId, call, asks: given });
     const withdraw = () => {
       report(null);
-      this.#asked.get(key)?.(undefined);
+      this.#asked.get(key)?.answer(undefined);
     };
     ended.addEventListener('abort', withdraw, { once: true });
+    let answer: (content: ServersAnswer) => void = () => undefined;
+    const over = new Promise<ServersAnswer>((resolve) => {
+      answer = resolve;
+    });
+    this.#asked.set(key, { answer, over });
+    report(asks);
     try {
-      return await new Promise((resolve) => {
-        this.#asked.set(key, resolve);
-        report(asks);
-      });
+      return await over;
     } finally {
       this.#asked.delete(key);
       ended.removeEventListener('abort', withdraw);
