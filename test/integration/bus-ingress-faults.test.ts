@@ -1,7 +1,8 @@
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
+import { StreamConsumer } from '../../src/bus/nats/ingress/stored-posts.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
 import { perTest } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
@@ -25,6 +26,26 @@ describe('reading posts during failures', () => {
       expect(seen.positions).toEqual([...lost, { stream, sequence: 1 }]);
       await daemon.stopIngress();
     }
+  });
+
+  it('messages that are deleted while the stream is read to its end are not awaited', async () => {
+    const daemon = await broker.bus();
+    for (let n = 1; n <= 3; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
+    const { plain: connection } = broker;
+    const manager = await connection.jetstreamManager();
+    const publish = vi.spyOn(connection, 'publish');
+    for (const deleted of [[2, 3], [1]]) {
+      const consumer = await StreamConsumer.open(connection, manager, 'PARLEY_IN', 1);
+      expect(consumer.pending).toBe(deleted.length === 2 ? 3 : 1);
+      for (const sequence of deleted) await manager.streams.deleteMessage('PARLEY_IN', sequence);
+      const read: number[] = [];
+      await consumer.toEnd(({ sequence }) => void read.push(sequence));
+      consumer.close();
+      expect(read).toEqual(deleted.includes(1) ? [] : [1]);
+    }
+    const pulls = publish.mock.calls.filter(([subject]) => subject.includes('.MSG.NEXT.'));
+    const waits = pulls.map(([, request]) => JSON.parse(String(request)).expires / 1e6);
+    expect(waits).toEqual([1_000, 1_000]);
   });
 
   it('a rejected post stays unsettled and is reported', async () => {

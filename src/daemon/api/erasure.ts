@@ -88,7 +88,7 @@ export class Erasure {
 
   async #sweep(): Promise<void> {
     const { log } = this.#daemon;
-    let [posts, deadLetters] = [0, 0];
+    let [posts, deadLetters, hasFailed] = [0, 0, false];
     try {
       for (const deleted of await this.#due()) {
         if (this.#isStopped) return;
@@ -100,6 +100,7 @@ export class Erasure {
         else this.#outstanding.set(deleted.conversation, deleted);
       }
     } catch (error) {
+      hasFailed = true;
       log.warn(
         { error: messageOf(error) },
         'texts of deleted conversations are not erased yet; trying again',
@@ -107,8 +108,9 @@ export class Erasure {
     }
     if (posts + deadLetters > 0)
       log.info({ posts, deadLetters }, 'texts of deleted conversations are erased');
-    this.#wait = this.#outstanding.size > 0 ? Math.min(this.#wait * 2, HOURLY_MS) : HOURLY_MS;
-    this.#again(this.#wait);
+    const isOver = !hasFailed && this.#outstanding.size === 0;
+    this.#wait = isOver ? SOONEST_MS : Math.min(this.#wait * 2, HOURLY_MS);
+    this.#again(isOver ? HOURLY_MS : this.#wait);
   }
 
   /** The outstanding deletions; if there is none, every deletion that has texts in the streams. */

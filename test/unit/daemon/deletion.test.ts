@@ -171,6 +171,19 @@ describe('the texts of a deleted conversation in the streams', () => {
     expect(await daemon.entries()).toEqual([]);
   });
 
+  it('are erased soon after a start at which the server did not answer (ERASURE-1)', async () => {
+    const left = { conversation: 'old', stream: 's1', sequence: 1 };
+    const { eraser } = daemon.bus.bus;
+    const leftOf = vi.spyOn(eraser, 'leftOf').mockRejectedValueOnce(new Error('no answer'));
+    leftOf.mockResolvedValueOnce([left]).mockResolvedValue([]);
+    daemon.runtime.progress.settledUpTo(left);
+    daemon.erasure.start();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(daemon.bus.erased).toEqual([left]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(leftOf).toHaveBeenCalledTimes(2);
+  });
+
   it('do not change how many entries the answer names, whether the conversation is in memory or not', async () => {
     for (const isInMemory of [true, false]) {
       await daemon.deliver('hello');

@@ -212,9 +212,6 @@ function fits(letter: DeadLetter, { publisher, conversation, code }: DeadLetterQ
   );
 }
 
-/** Letters that are requested at once. */
-const PAGE = 64;
-
 type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
 
 /** The letter that names this post, if it is not older than the post: another one may have had its sequence. */
@@ -264,14 +261,11 @@ async function readSince(
   const options = { since, filter: subjects.dead(ANY, ANY) };
   const consumer = await StreamConsumer.open(connection, manager, subjects.deadStream, 1, options);
   try {
-    for (let missing = consumer.pending; missing > 0; missing = consumer.pending) {
-      const pull = await consumer.pull(Math.min(PAGE, missing), ({ subject, sequence, time, data }) => {
-        const names = subjects.parseDead(subject);
-        const at = new Date(Number(time / 1_000_000n)).toISOString();
-        if (names) onLetter(decodeDeadLetter({ sequence, at, ...names }, data));
-      });
-      if (pull.kind !== 'filled') throw new Error(`reading ended: ${pull.kind}`);
-    }
+    await consumer.toEnd(({ subject, sequence, time, data }) => {
+      const names = subjects.parseDead(subject);
+      const at = new Date(Number(time / 1_000_000n)).toISOString();
+      if (names) onLetter(decodeDeadLetter({ sequence, at, ...names }, data));
+    });
   } finally {
     consumer.close();
   }

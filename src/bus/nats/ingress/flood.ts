@@ -111,15 +111,12 @@ async function unreadOf(
   }
 }
 
-/** Rejects if the server does not return all of them. */
+/** Rejects if the server does not answer in time. */
 async function readAll(consumer: StreamConsumer): Promise<StreamMessage[]> {
   const timeout = setTimeout(() => consumer.interrupt('the server does not answer'), READ_TIMEOUT_MS);
   const found: StreamMessage[] = [];
   try {
-    for (let missing = consumer.pending; missing > 0; missing = consumer.pending) {
-      const end = await consumer.pull(missing, (message) => void found.push(message));
-      if (end.kind !== 'filled') throw new Error(`reading ended: ${end.kind}`);
-    }
+    await consumer.toEnd((message) => void found.push(message));
     return found;
   } finally {
     clearTimeout(timeout);

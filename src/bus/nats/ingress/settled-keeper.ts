@@ -406,9 +406,6 @@ async function lackedPosts(
   return count === 0 ? null : { name: config.name, count, last, time: null, by: known?.by.name ?? null };
 }
 
-/** Posts that are requested at once. */
-const PAGE = 1_000;
-
 /** Reads the posts without their bodies. */
 export async function unsettledUntil(
   sources: IngressSources,
@@ -438,11 +435,7 @@ export async function unsettledUntil(
     isHeadersOnly: true,
   });
   try {
-    while (consumer.pending > 0 && !isOver) {
-      const pull = await consumer.pull(Math.min(PAGE, consumer.pending), take);
-      if (pull.kind === 'broken')
-        throw brokerError(new Error(pull.reason), `read stream ${info.config.name}`);
-    }
+    await consumer.toEnd(take, () => isOver);
   } finally {
     consumer.close();
   }

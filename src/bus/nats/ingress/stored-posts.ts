@@ -173,8 +173,12 @@ export type PullEnd =
   | { readonly kind: 'broken'; readonly reason: string };
 
 const EXPIRES_MS = 20_000;
+/** For messages that the stream has. */
+const SOON_MS = 1_000;
 const HEARTBEAT_MS = 2_000;
 const SILENCE_MS = 5_000;
+/** Messages of one pull of `toEnd`. */
+const PAGE = 1_000;
 /** Bounds what the server sends to a busy reader: it disconnects a client with 64 MiB pending as too slow. */
 const MAX_BYTES = 8 * 1_024 * 1_024;
 /** The server removes the consumer of a killed daemon after this time. */
@@ -282,8 +286,21 @@ export class StreamConsumer {
     return this.#pending;
   }
 
-  /** Requests up to `count` messages. One pull at a time. */
-  pull(count: number, onMessage: (message: StreamMessage) => void): Promise<PullEnd> {
+  /** Reads the messages that the stream has, until `isOver`. Rejects if the consumer breaks. */
+  async toEnd(
+    onMessage: (message: StreamMessage) => void,
+    isOver: () => boolean = () => false,
+  ): Promise<void> {
+    while (this.#pending > 0 && !isOver()) {
+      const end = await this.pull(Math.min(PAGE, this.#pending), onMessage, SOON_MS);
+      if (end.kind === 'broken') throw brokerError(new Error(end.reason), `read stream ${this.#stream}`);
+      // A message was deleted meanwhile: the server counts again.
+      if (end.kind === 'expired') this.#pending = await this.#counted();
+    }
+  }
+
+  /** Requests up to `count` messages, and waits for them. One pull at a time. */
+  pull(count: number, onMessage: (message: StreamMessage) => void, expiresMs = EXPIRES_MS): Promise<PullEnd> {
     if (this.#broken !== null) return Promise.resolve({ kind: 'broken', reason: this.#broken });
     return new Promise((resolve) => {
       const end = (outcome: PullEnd) => {
@@ -296,8 +313,8 @@ export class StreamConsumer {
       const request = {
         batch: this.#pull.missing,
         ...(!this.#isLarge && !this.isHeadersOnly && { max_bytes: MAX_BYTES }),
-        expires: nanos(EXPIRES_MS),
-        idle_heartbeat: nanos(HEARTBEAT_MS),
+        expires: nanos(expiresMs),
+        ...(expiresMs > 2 * HEARTBEAT_MS && { idle_heartbeat: nanos(HEARTBEAT_MS) }),
       };
       const subject = `$JS.API.CONSUMER.MSG.NEXT.${this.#stream}.${this.#name}`;
       try {
@@ -306,6 +323,15 @@ export class StreamConsumer {
         this.interrupt(brokerError(error, `read stream ${this.#stream}`).message);
       }
     });
+  }
+
+  async #counted(): Promise<number> {
+    try {
+      const { num_pending } = await this.#manager.consumers.info(this.#stream, this.#name);
+      return num_pending;
+    } catch (error) {
+      throw brokerError(error, `read stream ${this.#stream}`);
+    }
   }
 
   /** Ends the consumer: the current pull and every later one are `broken`. */
