@@ -644,9 +644,24 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await page.evaluate("location.hash = '#/c/fault'");
     const again = failed.getByRole('button', { name: 'Try again' });
     expect(await again.getAttribute('title')).toMatch(/^Posts “Continue\.” to .* in your name$/);
-    await again.click();
+    const other = await stage.look('#/c/fault');
+    const sent: Promise<unknown>[] = [];
+    let both: () => void = () => undefined;
+    const areBoth = new Promise<void>((resolve) => {
+      both = resolve;
+    });
+    for (const tab of [page, other]) {
+      await tab.route('**/messages', (route) => areBoth.then(() => route.continue()));
+      sent.push(tab.waitForRequest('**/messages'));
+      await tab.getByRole('button', { name: 'Try again' }).click();
+    }
+    await Promise.all(sent);
+    both();
     await message(page, 'I am back.').waitFor();
     await failed.getByRole('button', { name: 'Try again' }).waitFor({ state: 'detached' });
+    await post('fault', 'done');
+    await message(page, 'Noted: done').waitFor();
+    expect(await message(page, 'I am back.').count()).toBe(1);
   });
 
   it.runIf(hasLongTests)(

@@ -45,19 +45,21 @@ interface ContinueProps {
   readonly conversation: string;
   readonly agent: string;
   readonly outcome: EndedTurn['outcome'];
+  /** The entry of the failed call, which "why?" explains; null: what ended the turn is shown already. */
+  readonly failed: number | null;
   readonly isFutile: boolean;
   readonly onDone?: () => void;
 }
 
 /** Lets the agent continue after a turn that ended early. `isFutile`: another try fails. */
-function ContinueButton({ conversation, agent, outcome, isFutile, onDone }: ContinueProps) {
+function ContinueButton({ conversation, agent, outcome, failed, isFutile, onDone }: ContinueProps) {
   const isLimited = outcome === 'limited';
   const act = () =>
     attempt(() =>
       isLimited
         ? requests.resume(conversation, { agent, ...sender() })
         : requests.post(conversation, {
-            id: crypto.randomUUID(),
+            id: failed === null ? crypto.randomUUID() : `after-${failed}`, // once, from two tabs too
             content: 'Continue.',
             to: [agent],
             ...sender(),
@@ -105,17 +107,15 @@ interface ActionsProps {
 interface EndedProps extends Omit<ContinueProps, 'isFutile'> {
   /** The code of the failure, or the name of the limit; null: not known. */
   readonly code: string | null;
-  /** The entry of the failed call, which "why?" explains; null: what ended the turn is shown already. */
-  readonly failed: number | null;
   /** Writes to another agent. */
   readonly onAsk: (slug: string, text: string) => void;
   readonly children?: ComponentChildren;
 }
 
 /** The answers to a turn that ended early, the same in the thread and in the inbox. */
-export function EndedActions({ code, failed, onAsk, children, ...again }: EndedProps) {
+export function EndedActions({ code, onAsk, children, ...again }: EndedProps) {
   const [isChoosing, choose] = useState(false);
-  const { conversation, agent, outcome } = again;
+  const { conversation, agent, outcome, failed } = again;
   const others = agents.value.filter(({ slug }) => slug !== agent);
   const advice = adviceOn(code, agents.value.find(({ slug }) => slug === agent)?.model);
   const fails = advice?.fails ?? null;
