@@ -310,6 +310,8 @@ export type Effect =
       readonly turnId: string;
       readonly call: CallPlace;
       readonly key: number;
+      /** The question: the server may ask another one by now. */
+      readonly asks: ServerAsks;
       readonly content: Readonly<Record<string, unknown>> | null | undefined;
     };
 

@@ -1,6 +1,6 @@
 import { canonicalArguments, readArguments, refusal } from '../../kernel/index.ts';
 import { approvalIdOf } from '../log/call-id.ts';
-import { SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
+import { type ServerAsks, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
 import { askedText, proposedAnswer } from '../log/server-asks.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
 import type { Command, Effect, Reply } from './command.ts';
@@ -80,14 +80,17 @@ export function answerServer(
     answer,
     ...accepted,
   });
-  builder.effect(answerEffect(turn, call, answer === 'approve' && parsed.ok ? parsed.value : null));
+  builder.effect(
+    answerEffect(turn, call, question.asks, answer === 'approve' && parsed.ok ? parsed.value : null),
+  );
   return { kind: 'done' };
 }
 
 /** Nothing was answered in time: the server reads that the question was cancelled. */
 export function expireQuestion(builder: DecisionBuilder, turn: Turn, call: OpenCall): boolean {
-  if (!closeQuestion(builder, call)) return false;
-  builder.effect(answerEffect(turn, call, undefined));
+  const { question } = call;
+  if (!question || !closeQuestion(builder, call)) return false;
+  builder.effect(answerEffect(turn, call, question.asks, undefined));
   return true;
 }
 
@@ -102,7 +105,8 @@ export function closeQuestion(builder: DecisionBuilder, { question, place: call 
 function answerEffect(
   { agent, turnId }: Turn,
   { place: call }: OpenCall,
+  asks: ServerAsks,
   content: Readonly<Record<string, unknown>> | null | undefined,
 ): Effect {
-  return { type: 'answer-tool', agent, turnId, call, key: call.index, content };
+  return { type: 'answer-tool', agent, turnId, call, key: call.index, asks, content };
 }

@@ -1,11 +1,12 @@
+import { setImmediate as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Toolbox, ToolOutcome } from '../../../src/agents/index.ts';
 import type { ClaimHolder } from '../../../src/daemon/cluster/claims.ts';
 import { audited } from '../../../src/daemon/conversations/worker/decider.ts';
 import { INLINE_BYTES } from '../../../src/daemon/tools/large.ts';
 import { runTool } from '../../../src/daemon/tools/run-tool.ts';
-import type { AuditRecord } from '../../../src/persistence/index.ts';
-import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import type { AuditRecord, ConversationStore } from '../../../src/persistence/index.ts';
+import { createMemoryDisk, createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { ofType } from '../../support/log.ts';
 import { toolboxOf } from '../../support/toolbox.ts';
 import {
@@ -319,40 +320,91 @@ describe('a request without a start', () => {
 
 describe('questions of the server of a call (SERVER-QUESTION-1)', () => {
   let daemon: TestDaemon;
+  let approvalId: string;
   afterEach(() => daemon.end());
+  const never = new AbortController().signal;
+  const asks = (message: string) => ({ server: 'program', message, schema: { type: 'object' } });
+
+  async function isAsked(message: string): Promise<void> {
+    const newest = async () => {
+      const last = ofType(await daemon.entries(), 'approval-requested').at(-1);
+      approvalId = last?.approvalId ?? '';
+      return last?.asks?.message;
+    };
+    await expect.poll(newest).toBe(message);
+  }
+
+  const approve = (message: string) =>
+    daemon.workers.submit('demo', {
+      ...{ type: 'answer', approvalId, answer: 'approve' },
+      arguments: JSON.stringify({ message }),
+      by: { kind: 'person', id: 'alice', name: 'Alice' },
+    });
+
+  async function resultOf(run: Toolbox['run'], answer: () => Promise<void>, store?: ConversationStore) {
+    daemon = createDaemon({ toolbox: toolboxOf({ run }), tools: TOOLS, ...(store && { store }) });
+    await daemon.workers.submit('demo', postCommand('m1', 'go'));
+    await expect.poll(() => daemon.calls).toHaveLength(1);
+    daemon.calls[0]?.answer(null, TWO_CALLS.slice(0, 1));
+    await answer();
+    await expect.poll(() => daemon.calls).toHaveLength(2);
+    return ofType(await daemon.entries(), 'message').find(({ toolName }) => toolName)?.content;
+  }
 
   it('are asked one after another, also if the server gives one up and asks the next at once', async () => {
     const gaveUp = new AbortController();
-    const never = new AbortController().signal;
-    const asks = (message: string) => ({ server: 'program', message, schema: { type: 'object' } });
     const run: Toolbox['run'] = async ({ ask }) => {
       const first = ask?.(asks('first'), gaveUp.signal);
-      await expect.poll(() => daemon.happened.join()).toContain('approval-requested');
+      await isAsked('first');
       gaveUp.abort();
       const others = ['second', 'third'].map((message) => ask?.(asks(message), never));
       return { kind: 'completed', content: JSON.stringify(await Promise.all([first, ...others])) };
     };
-    daemon = createDaemon({ toolbox: toolboxOf({ run }), tools: TOOLS });
-    await daemon.workers.submit('demo', postCommand('m1', 'go'));
-    await expect.poll(() => daemon.calls).toHaveLength(1);
-    daemon.calls[0]?.answer(null, TWO_CALLS.slice(0, 1));
-    const by = { kind: 'person', id: 'alice', name: 'Alice' } as const;
-    for (const message of ['second', 'third']) {
-      let approvalId = '';
-      const isAsked = async () => {
-        const last = ofType(await daemon.entries(), 'approval-requested').at(-1);
-        approvalId = last?.approvalId ?? '';
-        return last?.asks?.message;
-      };
-      await expect.poll(isAsked).toBe(message);
-      const answered = { message };
-      await daemon.workers.submit('demo', {
-        ...{ type: 'answer', approvalId, answer: 'approve', by },
-        arguments: JSON.stringify(answered),
+    const result = await resultOf(run, async () => {
+      for (const message of ['second', 'third']) {
+        await isAsked(message);
+        await approve(message);
+      }
+    });
+    expect(result).toBe('[null,{"message":"second"},{"message":"third"}]');
+  });
+
+  it('the answer to one that the server gives up meanwhile is not the answer to the next one', async () => {
+    const gaveUp = new AbortController();
+    const store = createMemoryStore();
+    const open = store.open.bind(store);
+    let onAnswer: () => Promise<void> = async () => undefined;
+    vi.spyOn(store, 'open').mockImplementation(async (id) => {
+      const opened = await open(id);
+      const append = opened.log.append.bind(opened.log);
+      vi.spyOn(opened.log, 'append').mockImplementation(async (expected, entries, status) => {
+        if (entries.some(({ type }) => type === 'approval-answered')) await onAnswer();
+        return append(expected, entries, status);
       });
-    }
-    await expect.poll(() => daemon.calls).toHaveLength(2);
-    const [result] = ofType(await daemon.entries(), 'message').filter(({ toolName }) => toolName);
-    expect(result?.content).toBe('[null,{"message":"second"},{"message":"third"}]');
+      return opened;
+    });
+    const run: Toolbox['run'] = async ({ ask }) => {
+      const first = ask?.(asks('first'), gaveUp.signal);
+      await isAsked('first');
+      const second = await new Promise((resolve) => {
+        onAnswer = async () => {
+          onAnswer = async () => undefined;
+          gaveUp.abort();
+          resolve(ask?.(asks('second'), never));
+          await pause();
+        };
+        void approve('first');
+      });
+      return { kind: 'completed', content: JSON.stringify([await first, second]) };
+    };
+    const result = await resultOf(
+      run,
+      async () => {
+        await isAsked('second');
+        await approve('second');
+      },
+      store,
+    );
+    expect(result).toBe('[null,{"message":"second"}]');
   });
 });

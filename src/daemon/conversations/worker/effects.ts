@@ -71,6 +71,7 @@ import {
 type ServersAnswer = Extract<Effect, { type: 'answer-tool' }>['content'];
 
 interface OpenQuestion {
+  readonly asks: ServerAsks;
   answer(content: ServersAnswer): void;
   readonly over: Promise<ServersAnswer>;
 }
@@ -138,7 +139,7 @@ export class Effects {
   start(effect: Effect, prepared: PreparedCall | undefined): void {
     if (effect.type === 'abort-turn') this.#abortTurn(effect.turnId, 'aborted by a person');
     else if (effect.type === 'run-tool') this.#track(this.#runTool(effect));
-    else if (effect.type === 'answer-tool') this.#asked.get(wireCallId(effect.call))?.answer(effect.content);
+    else if (effect.type === 'answer-tool') this.#answer(effect);
     else if (prepared) this.#track(this.#call(effect, prepared));
   }
 
@@ -391,7 +392,7 @@ export class Effects {
     const over = new Promise<ServersAnswer>((resolve) => {
       answer = resolve;
     });
-    this.#asked.set(key, { answer, over });
+    this.#asked.set(key, { asks, answer, over });
     report(asks);
     try {
       return await over;
@@ -399,6 +400,12 @@ export class Effects {
       this.#asked.delete(key);
       ended.removeEventListener('abort', withdraw);
     }
+  }
+
+  /** An answer to a question that the server gave up meanwhile is in the log, and goes nowhere. */
+  #answer({ call, asks, content }: Extract<Effect, { type: 'answer-tool' }>): void {
+    const open = this.#asked.get(wireCallId(call));
+    if (JSON.stringify(open?.asks) === JSON.stringify(asks)) open?.answer(content);
   }
 
   /** Backwards, and no further than the turn's start: a log is long and a turn is short. */
