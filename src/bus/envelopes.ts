@@ -1,5 +1,14 @@
 import type { Entry } from '../conversation/index.ts';
-import { cut, isShallow, jsonFault, MAX_DEPTH, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
+import {
+  crowdFault,
+  cut,
+  isShallow,
+  jsonFault,
+  MAX_DEPTH,
+  ParleyError,
+  type Refusal,
+  refusal,
+} from '../kernel/index.ts';
 import type { ApiAnswer, BusLog } from './port.ts';
 
 /** Messages as bytes, whichever broker carries them: publications of the daemon within its limit, requests and answers. */
@@ -46,6 +55,9 @@ export function encodeAudit(record: Readonly<Record<string, unknown>>, maxBytes:
 /** The JSON of a request, or why it is refused; `{}` for an empty one. */
 export function decodeRequest(bytes: Uint8Array): ApiAnswer {
   if (bytes.length === 0) return { ok: true, body: {} };
+  const crowd = crowdFault(bytes);
+  if (crowd)
+    return { ok: false, refusal: refusal('INVALID_FIELD', `the request ${crowd}`, 'send fewer fields') };
   try {
     const body: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
     if (isShallow(body)) return { ok: true, body };

@@ -15,6 +15,7 @@ import {
   UNKNOWN_TYPE,
 } from '../conversation/index.ts';
 import {
+  crowdFault,
   cut,
   fieldFault,
   hasLoneSurrogate,
@@ -180,6 +181,8 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
   }
   const crowded = refuseCrowd(value as Record<string, unknown>);
   if (crowded) return { ok: false, refusal: crowded };
+  const fault = crowdFault(body);
+  if (fault) return no('INVALID_FIELD', `the body ${fault}`, 'send fewer fields in `meta`');
   const lossy = metaFault((value as { meta?: unknown }).meta);
   if (lossy) return { ok: false, refusal: lossy };
   const { content, parts } = value as Partial<PostShape>;

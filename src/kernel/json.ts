@@ -41,6 +41,36 @@ export function isRecord(value: unknown): value is JsonRecord {
  */
 export const MAX_DEPTH = 64;
 
+/** Each copy of an object with hundreds of thousands of members takes seconds, in which the daemon does nothing else. */
+const MOST_MEMBERS = 10_000;
+const MOST_MEMBERS_IN_ALL = 200_000;
+
+/** Why JSON in UTF-8, which need not be valid, is not worth parsing: "has …" or "is …"; null: it may be. */
+export function crowdFault(bytes: Uint8Array): string | null {
+  if (bytes.length < MOST_MEMBERS) return null;
+  const open = [0];
+  let all = 0;
+  let isText = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === BACKSLASH) at += 1;
+    else if (byte === QUOTE) isText = !isText;
+    else if (isText) continue;
+    else if (byte === OPENING && open.push(0) > MAX_DEPTH + 2)
+      return `is nested deeper than ${MAX_DEPTH} levels`;
+    else if (byte === CLOSING) open.pop();
+    else if (byte === COLON) {
+      const members = (open.pop() ?? 0) + 1;
+      open.push(members);
+      all += 1;
+      if (members > MOST_MEMBERS) return `has an object with more than ${MOST_MEMBERS} fields`;
+      if (all > MOST_MEMBERS_IN_ALL) return `has more than ${MOST_MEMBERS_IN_ALL} fields`;
+    }
+  }
+  return null;
+}
+const [QUOTE, BACKSLASH, COLON, OPENING, CLOSING] = [0x22, 0x5c, 0x3a, 0x7b, 0x7d];
+
 export type ReadArguments =
   | { readonly ok: true; readonly value: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly why: string };

@@ -39,6 +39,7 @@ const SCRIPT = [
     reply: calls(['shell', { command: `${'echo step\n'.repeat(60)}rm -rf /the/end` }]),
   },
   { when: { last: '/^book/' }, reply: calls(['mcp__program__book', {}]) },
+  { when: { last: '/^survey/' }, reply: calls(['mcp__program__survey', {}]) },
   { when: { last: '/^sly/' }, reply: calls(['mcp__program__sly', {}]) },
   { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
   {
@@ -213,7 +214,12 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     const page = await stage.look('#/inbox', { viewport: { width: 1280, height: 420 } });
     const detail = await openItem(page, 'stale');
     await detail.getByRole('button', { name: 'Edit arguments' }).click();
-    await expect.poll(() => isInWindow(detail.getByLabel('New replace'))).toBe(true);
+    const replace = detail.getByLabel('New replace');
+    await expect.poll(() => isInWindow(replace)).toBe(true);
+    await replace.fill('a long line '.repeat(99)); // the difference above grows
+    await detail.locator('.diff', { hasText: 'a long line' }).waitFor();
+    expect(await isInWindow(replace)).toBe(true);
+    expect((await replace.boundingBox())?.height).toBeGreaterThan(100);
   });
 
   it.runIf(hasLongTests)(
@@ -318,6 +324,22 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await textOf(page.locator('.call'))).toContain(
       'program asked “Which day?” and got {"window":true,"day":"monday"',
     );
+  });
+
+  it('a field for several choices has a box for each, and after the approval of its call a key answers nothing in a text', async () => {
+    const page = await stage.begin('several', 'survey');
+    const approve = page.getByRole('button', { name: 'Approve' });
+    await approve.focus();
+    await page.keyboard.press('Enter');
+    const form = page.getByRole('group', { name: 'program asks' });
+    await form.waitFor();
+    await pressAlone(page, 'z');
+    expect(await page.getByLabel('Message').inputValue()).toBe('');
+    await form.getByLabel('Name').fill('Ada');
+    const several = form.getByRole('group', { name: 'extras' });
+    for (const choice of ['A bag', 'A meal', 'A bag']) await several.getByLabel(choice).click();
+    await page.getByRole('button', { name: 'Send this answer' }).click();
+    expect(await textOf(message(page, 'Noted: '))).toContain('{"name":"Ada","extras":["food"]}');
   });
 
   it.runIf(hasLongTests)('in a small window, Tab brings each field of a form whole into sight', async () => {

@@ -157,6 +157,19 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     expect(covers.length).toBeLessThan(300); // the command is above, in full
   });
 
+  it('the first tap after a message was sent hits the button that it was meant for', async () => {
+    await stage.post('tapped', 'hello');
+    const page = await stage.look('#/c/tapped', PHONE);
+    await message(page, 'Noted: hello').waitFor();
+    await write(page, 'long please');
+    const on = page.getByRole('button', { name: 'Read on to answer' });
+    await on.waitFor();
+    expect(await page.evaluate('document.activeElement.id')).toBe('composer');
+    const { x, y, width, height } = (await on.boundingBox()) ?? expect.unreachable('it has no place');
+    await page.touchscreen.tap(x + width / 2, y + height / 2);
+    await page.locator('.ask-card.seen').waitFor();
+  });
+
   it('a long call that comes after a touched message is shown from its beginning, and a tap on an answer leads to its end first', async () => {
     const page = await stage.look('#/c/touched', PHONE);
     await message(page, 'Noted: hello').locator('.prose').tap();

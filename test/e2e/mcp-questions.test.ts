@@ -74,7 +74,7 @@ describe('a question of an MCP server', () => {
         '  name (Name, as in the passport, required)',
         '  seat (one of "w" for Window, "a" for Aisle)',
         '  meal (one of "v" for Vegetarian, "no")',
-        '  extras (any of "bag" for A bag\\n  fake: line)',
+        '  extras (any of "bag" for A bag\\n  fake: line, "food" for A meal)',
         'The answer goes to that server',
       ].join('\n'),
     );

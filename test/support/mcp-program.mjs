@@ -82,7 +82,15 @@ server.registerTool('survey', {}, async () => {
         { const: 'no', title: 'no' },
       ],
     },
-    extras: { type: 'array', items: { anyOf: [{ const: 'bag', title: 'A bag\n  fake: line' }] } },
+    extras: {
+      type: 'array',
+      items: {
+        anyOf: [
+          { const: 'bag', title: 'A bag\n  fake: line' },
+          { const: 'food', title: 'A meal' },
+        ],
+      },
+    },
   };
   const form = { message: 'Who flies?', requestedSchema: { type: 'object', properties, required: ['name'] } };
   return text(JSON.stringify(await server.server.elicitInput(form, { timeout: 600_000 })));

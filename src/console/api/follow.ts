@@ -16,7 +16,6 @@ import { ALIVE_EVERY_MS, joinHubs } from './hub.ts';
 
 export interface Following {
   readonly conversation: string;
-  /** The next index that is needed. */
   readonly next: () => number;
   readonly onEntry: (entry: Entry) => void;
   readonly onChunk: (chunk: Chunk) => void;

@@ -31,7 +31,6 @@ export interface Wanted {
 type ListRow = { readonly id: string };
 
 export interface ListChange {
-  /** These are all rows. */
   readonly whole: boolean;
   readonly conversations: readonly ListRow[];
   readonly deleted: readonly string[];
@@ -49,7 +48,6 @@ export type Client = (batch: readonly Sent[]) => void;
 
 /** What a tab tells its hub; null: the tab is closed. */
 export interface Told {
-  /** The address of `/api/events`. */
   readonly address: string;
   /** Streams are not shared with another sign-in. */
   readonly session: string;
@@ -295,7 +293,6 @@ async function refusedBy(response: Response): Promise<Connection> {
   return { kind: 'over', code, message };
 }
 
-/** By address and sign-in. */
 const hubs = new Map<string, Hub>();
 
 /** Passes what a tab wants to the hub of its sign-in, which may change. */

@@ -9,7 +9,6 @@ export interface Identity {
   readonly publisher: string | null;
   /** The owner of the token; null: the user chooses a name. */
   readonly name: string | null;
-  /** This browser signed in. */
   readonly isSession: boolean;
 }
 

@@ -7,9 +7,10 @@ import { parseJson } from '../../kernel/json.ts';
 export function duration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`;
   const seconds = milliseconds / 1_000;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${seconds < 10 ? seconds.toFixed(1) : whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min ${whole % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
@@ -49,7 +50,6 @@ export const clockTime = (iso: string): string => timeText(iso, (date) => date.t
 export const fullTime = (iso: string): string =>
   timeText(iso, (date) => date.toLocaleString([], { dateStyle: 'full', timeStyle: 'medium' }));
 
-/** The day in words. */
 export function dayOf(iso: string, now: number): string {
   const date = new Date(iso);
   const midnight = (time: number) => new Date(time).setHours(0, 0, 0, 0);

@@ -6,7 +6,6 @@ import { clockTimeOf, dayOf, fullTime, roughly } from './format.ts';
 
 export interface Problem {
   readonly text: string;
-  /** Why, or what follows from it. */
   readonly detail?: string | undefined;
 }
 

@@ -24,7 +24,6 @@ import {
 /** What a person can do now, by name: the palette runs it, and its list is the help. */
 export interface Command {
   readonly name: string;
-  /** More words that find it. */
   readonly words?: string;
   readonly keys?: string;
   /** Absent: only the key does it, with the entry that has the focus. */
@@ -140,7 +139,6 @@ function ofConversation(): readonly Command[] {
   ]);
 }
 
-/** What an operator changes. */
 function steering(id: string): Command[] {
   const thread = opened.value?.thread;
   if (!thread) return [];

@@ -123,7 +123,6 @@ export function nameOfAuthor({ id, name }: { readonly id: string; readonly name:
   return shownName(name, participants.value.get(id));
 }
 
-/** An agent has a turn that runs. */
 export function isAtWork(thread: Thread): boolean {
   return [...thread.agents.values()].some(({ status }) => status === 'running');
 }

@@ -10,7 +10,6 @@ import { access, isAway } from './session.ts';
 
 /** The list of conversations, as the daemon sends its changes. */
 
-/** In the order of the list. */
 export const rows = signal<readonly ConversationRow[]>([]);
 const byId = computed(() => new Map(rows.value.map((row) => [row.id, row])));
 export const isListed = signal(false);

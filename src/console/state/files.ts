@@ -52,7 +52,6 @@ export const { list: chosen, keep: store } = keptList<ChosenFile>('parley.files'
 );
 /** How much of the file that is uploaded is sent, from 0 to 1. */
 export const progress = signal<{ readonly id: string; readonly share: number } | null>(null);
-/** The first file to upload. */
 export const next = computed(() => chosen.value.find(({ state }) => state.kind === 'uploading')?.id);
 
 /** Another version of the page may have stored anything. */

@@ -146,7 +146,6 @@ export const KIND_LABELS: Readonly<Record<InboxItem['kind'], string>> = {
   limited: 'A limit was reached',
 };
 
-/** A short tone, without a file. */
 function beep(): void {
   const context = new AudioContext();
   const volume = new GainNode(context, { gain: 0.08 });

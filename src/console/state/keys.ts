@@ -47,7 +47,6 @@ export function allowSingleKeys(isAllowed: boolean): void {
 interface Handlers {
   /** Opens the palette for everything or one conversation, also while a person types. */
   readonly search: (conversation?: string) => void;
-  /** Opens it with the actions alone. */
   readonly help: () => void;
   readonly actionOf: (key: string) => (() => unknown) | undefined;
 }
@@ -247,12 +246,12 @@ export function goOnAfter(): () => void {
   return () => {
     const focused = document.activeElement;
     if (focused !== entry && !focused?.matches('body, .ask-card, .ask-card :is(button, input)')) return;
-    const others = [...(entry?.querySelectorAll('.ask-card:not(.answered)') ?? [])].filter(
-      (one) => one !== card,
-    );
-    // A screen keyboard would cover the thread.
-    if (others.length > 0 || !matchMedia('(hover: hover)').matches) entry?.focus();
-    else focusOn('composer');
+    const others = [...(entry?.querySelectorAll('.ask-card:not(.answered)') ?? [])];
+    const hasNext = others.some((one) => one !== card);
+    // A screen keyboard would cover the thread; after an approval, keys answer the next one.
+    const isForText = card?.matches('.question') && matchMedia('(hover: hover)').matches;
+    if (isForText && !hasNext) focusOn('composer');
+    else entry?.focus();
   };
 }
 

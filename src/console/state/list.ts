@@ -26,7 +26,6 @@ export const found = computed(() => {
   return [mine, rows.value].flatMap((some) => listed(some, filter.value, known));
 });
 
-/** The filters besides the text. */
 export const isFiltered = computed(() => {
   const { shown, agent, phase } = filter.value;
   return shown !== 'all' || agent !== '' || phase !== '';

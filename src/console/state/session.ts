@@ -24,7 +24,6 @@ export const signature = signal(localStorage.getItem(NAME) ?? '');
 export interface Notice {
   readonly text: string;
   readonly hint: string;
-  /** The daemon did not answer. */
   readonly isUnreachable?: boolean;
   /** The action succeeded, and this takes it back. */
   readonly undo?: () => void;

@@ -220,7 +220,6 @@ function idNamed(text: string): string | undefined {
   return found.length === 1 ? found[0]?.id : undefined;
 }
 
-/** Those that are set. */
 const givenIn = (filters: Filters): Partial<Filters> =>
   Object.fromEntries(
     Object.entries(filters).flatMap(([name, value]) => (value.trim() === '' ? [] : [[name, value.trim()]])),

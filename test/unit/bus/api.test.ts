@@ -22,6 +22,7 @@ describe('a request body', () => {
   it.each([
     ['MALFORMED_JSON', bytes('{nope')],
     ['INVALID_UTF8', Uint8Array.of(0x22, 0xff, 0x22)],
+    ['INVALID_FIELD', bytes(`{${Array.from({ length: 20_000 }, (_, n) => `"k${n}":1`)}}`)],
     ['INVALID_FIELD', bytes(`${'['.repeat(50_000)}${']'.repeat(50_000)}`)],
   ])('a request body is refused as %s', (code, body) => {
     expect(decodeRequest(body)).toMatchObject({ ok: false, refusal: { code } });

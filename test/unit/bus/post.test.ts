@@ -197,6 +197,7 @@ describe('a refused post', () => {
   it.each<[string, object, RegExp]>([
     ['unknown fields', many('k'), /^unknown field "k0", .* and 99992 more$/],
     ['unknown fields of the author', { author: many('k') }, /"author.k0", .* and 99992 more$/],
+    ['fields of meta', { meta: many('k') }, /^the body has an object with more than 10000 fields$/],
     ['one unknown field that is long', { ['k'.repeat(900_000)]: 1 }, /^unknown field "kkk/],
     ['recipients', { to: Array(200_000).fill('dev') }, /field to: expected at most 64 agents, got 200000/],
     ['recipients that are none', { to: Array(200_000).fill({}) }, /field to: expected at most 64/],

@@ -149,12 +149,14 @@ describe('the completion of a mention', () => {
 
 describe('numbers in the console', () => {
   it('numbers are short, in one or two units', () => {
-    expect([0, 999, 1_500, 42_000, 125_000, 7_500_000].map(duration)).toEqual([
+    expect([0, 999, 1_500, 42_000, 59_700, 125_000, 179_600, 7_500_000].map(duration)).toEqual([
       '0 ms',
       '999 ms',
       '1.5 s',
       '42 s',
+      '1 min 0 s',
       '2 min 5 s',
+      '3 min 0 s',
       '2 h 5 min',
     ]);
     expect([500, 4_000, 200_000, 7_200_000, 200_000_000].map(roughly)).toEqual([

@@ -72,7 +72,6 @@ export type InboxContent =
   | ({ readonly kind: 'question'; readonly question: Question } & Asked)
   /** `code`: of the failure, or the name of the limit. */
   | { readonly kind: 'ended'; readonly text: string; readonly code: string }
-  /** The conversation shows it. */
   | { readonly kind: 'elsewhere' };
 
 interface Asked {

@@ -34,7 +34,6 @@ export interface Thinking {
 
 export interface Hired extends Named {
   readonly description: string;
-  /** It was not dismissed. */
   readonly isHere: boolean;
 }
 
@@ -64,7 +63,6 @@ export class Thread {
     this.entries.length = from;
   }
 
-  /** Those that were not dismissed. */
   get hired(): readonly Hired[] {
     return [...this.hires.values()].filter(({ isHere }) => isHere);
   }

@@ -17,10 +17,8 @@ type SpanKind = 'turn' | 'call' | 'tool' | 'wait' | 'approval' | 'post';
 export interface Span extends Interval {
   readonly kind: SpanKind;
   readonly lane: string;
-  /** The entry to show for it. */
   readonly index: number;
   readonly label: string;
-  /** True: it has no end yet. */
   readonly isOpen?: boolean;
   readonly isFailed?: boolean;
 }
@@ -46,7 +44,6 @@ export interface Lanes {
   readonly spans: readonly Span[];
   readonly passages: readonly Passage[];
   readonly spending: ReadonlyMap<string, Spending>;
-  /** A turn or a tool runs. */
   readonly isWorking: boolean;
 }
 
@@ -67,7 +64,6 @@ export function lanesOf(entries: readonly Entry[]): Lanes {
   return { agents: [...spending.keys()], spans: [...lanes.spans, ...lasting], passages, spending, isWorking };
 }
 
-/** Besides `ControlEntry`. */
 type Untimed = AsideType | 'title-set' | 'feedback';
 
 class Fold {

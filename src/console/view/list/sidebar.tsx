@@ -126,7 +126,6 @@ function SkipLink() {
   );
 }
 
-/** For the words that no title has. */
 function searchMessages(): void {
   openPalette();
   typed.value = filter.value.text;
@@ -288,7 +287,6 @@ const ROW_HEIGHT = 44;
 
 interface ListRowProps {
   readonly row: ConversationRow;
-  /** Tab reaches it. */
   readonly isStop: boolean;
   readonly onReach: () => void;
 }

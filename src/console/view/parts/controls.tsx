@@ -176,7 +176,6 @@ export function NameFault() {
 }
 
 interface MenuProps extends ButtonProps {
-  /** What is on the button. */
   readonly face: ComponentChildren;
   /** `then` closes the menu before an action. */
   readonly items: (then: (action?: () => unknown) => () => void) => ComponentChildren;

@@ -153,7 +153,6 @@ export function Tags({ texts }: { readonly texts: readonly string[] }) {
   );
 }
 
-/** When something was, in one word. */
 export function When({ at }: { readonly at: string }) {
   return (
     <time class="muted" dateTime={at}>
@@ -210,7 +209,6 @@ export function TableHead({ headings, looks = [] }: HeadProps) {
 interface TableProps<T> {
   readonly caption?: string;
   readonly columns: readonly (readonly [heading: string, cell: (of: T) => string])[];
-  /** By agent. */
   readonly rows: readonly (readonly [agent: string, of: T])[];
   /** Before each name. */
   readonly mark?: (agent: string) => ComponentChildren;

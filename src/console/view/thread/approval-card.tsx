@@ -134,21 +134,25 @@ function AskedFields({ asks, answering: { isBusy, edited, setEdited, say } }: As
       class="edit-arguments column"
       onSubmit={onSubmit(() => say({ answer: 'approve', arguments: given }))}
     >
-      {fields.map(([name, field]) => (
-        <label key={name}>
-          <span>
-            {escapeHidden(String(field.title ?? name))}
-            {!required.includes(name) && field.type !== 'boolean' && <span class="muted"> (optional)</span>}
-          </span>{' '}
-          {field.description !== undefined && (
-            <span class="muted">{escapeHidden(String(field.description))}</span>
-          )}
-          <AskedField
-            {...{ field, value: given[name], onChange: change(name) }}
-            isRequired={required.includes(name)}
-          />
-        </label>
-      ))}
+      {fields.map(([name, field]) => {
+        const Row = field.type === 'array' ? 'fieldset' : 'label';
+        const title = escapeHidden(String(field.title ?? name));
+        return (
+          <Row key={name} aria-label={Row === 'fieldset' ? title : undefined}>
+            <span>
+              {title}
+              {!required.includes(name) && field.type !== 'boolean' && <span class="muted"> (optional)</span>}
+            </span>{' '}
+            {field.description !== undefined && (
+              <span class="muted">{escapeHidden(String(field.description))}</span>
+            )}
+            <AskedField
+              {...{ field, value: given[name], onChange: change(name) }}
+              isRequired={required.includes(name)}
+            />
+          </Row>
+        );
+      })}
       <div class="buttons decide">
         <Button type="submit" class="primary" disabled={isBusy} shortcut="a">
           Send this answer
@@ -173,7 +177,8 @@ const FORMATS: Readonly<Record<string, string>> = { email: 'email', uri: 'url', 
 /** What is neither a choice, a number nor a text is written as JSON. */
 function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps) {
   const { type, minimum, maximum, format } = field;
-  const options = optionsAsked(field).map(([one, words]) => [String(one), words] as const);
+  const listed = type === 'array' ? field.items : field;
+  const options = optionsAsked(listed).map(([one, words]) => [String(one), words] as const);
   if (type === 'boolean')
     return (
       <input
@@ -182,6 +187,23 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
         onChange={({ currentTarget }) => onChange(currentTarget.checked)}
       />
     );
+  if (type === 'array' && options.length > 0) {
+    const chosen = [value].flat().map(String);
+    const others = (left: string) =>
+      options.map(([one]) => one).filter((one) => one !== left && chosen.includes(one));
+    return options.map(([one, words]) => (
+      <label key={one}>
+        <input
+          type="checkbox"
+          checked={chosen.includes(one)}
+          onChange={({ currentTarget }) =>
+            onChange([...others(one), ...(currentTarget.checked ? [one] : [])])
+          }
+        />{' '}
+        {escapeHidden(words)}
+      </label>
+    ));
+  }
   if (options.length > 0)
     return (
       <Select
@@ -203,7 +225,7 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
     <input
       {...rules}
       required={isRequired}
-      value={isText || isNumber ? String(value) : value === '' ? '' : JSON.stringify(value)}
+      value={isText || isNumber || typeof value === 'string' ? String(value) : JSON.stringify(value)}
       onInput={onText((text) => onChange(read(text)))}
     />
   );
@@ -506,6 +528,9 @@ function limitOf(fixed: readonly string[], open: readonly string[]): string {
 /** Other arguments for a call that waits: texts in fields of their own, else JSON. */
 function EditArguments({ answering, change, agent }: AnswersProps) {
   const { field, edited, setEdited, say } = answering;
+  useLayoutEffect(() => {
+    document.activeElement?.closest('.edit-arguments textarea')?.scrollIntoView({ block: 'nearest' });
+  }, [change.of]); // the difference above has another length
   const read = parseJson(edited);
   const given = isRecord(read) ? read : null;
   const texts = given && plainTexts(given);

@@ -107,7 +107,6 @@ interface ActionsProps {
 interface EndedProps extends Omit<ContinueProps, 'isFutile'> {
   /** The code of the failure, or the name of the limit; null: not known. */
   readonly code: string | null;
-  /** Writes to another agent. */
   readonly onAsk: (slug: string, text: string) => void;
   readonly children?: ComponentChildren;
 }

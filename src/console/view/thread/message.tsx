@@ -168,7 +168,6 @@ export function messageView({ entry, calls, feedback, index, lateFor }: Extract<
   );
 }
 
-/** The streamed text of an agent. */
 export function draftView(draft: LiveDraft) {
   const { agent, isInterrupted } = draft;
   const { text, reasoning, tools, newest, isPartial } = contentOf(draft);
@@ -200,7 +199,6 @@ export function draftView(draft: LiveDraft) {
   );
 }
 
-/** A coding agent makes many. */
 const NAMED_CALLS = 3;
 
 function callsText(tools: readonly string[]): string {
@@ -213,7 +211,6 @@ export function workingView({ agent, since }: Thinking) {
   return <Frame author={agent} text="" by={<Working agent={agent} since={since} />} />;
 }
 
-/** A post that is under way. */
 export function postView({ post }: KeptPost) {
   return (
     <Frame
@@ -310,7 +307,6 @@ interface ActionsProps {
   readonly feedback: FeedbackProps['given'];
 }
 
-/** What can be done with a message. */
 function MessageActions({ index, author, text, isAnswer, feedback }: ActionsProps) {
   const id = opened.value?.id ?? '';
   const link = (kind: Panel['kind']) => linkTo.panel(id, { kind, index });

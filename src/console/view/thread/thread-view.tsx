@@ -250,7 +250,6 @@ const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown', 'click'];
 /** Where the view was when it followed the end. */
 interface Followed {
   top: number;
-  /** The call that was there. */
   call: Element | null;
   /** The person has scrolled, or used a key, since it was there. */
   hasMoved: boolean;

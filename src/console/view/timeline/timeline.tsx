@@ -288,7 +288,6 @@ function stopsOf({ spans }: Lanes): readonly Span[] {
   return [...stops].sort((a, b) => a.from - b.from || a.index - b.index);
 }
 
-/** A span in words. */
 function describe(span: Span): string {
   const label = span.lane === PEOPLE ? `${span.label} writes` : `${nameOf(span.lane)}: ${span.label}`;
   const length = span.kind === 'post' ? '' : `, ${duration(span.to - span.from)}`;
