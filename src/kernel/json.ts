@@ -56,9 +56,9 @@ export function crowdFault(bytes: Uint8Array): string | null {
     if (byte === BACKSLASH) at += 1;
     else if (byte === QUOTE) isText = !isText;
     else if (isText) continue;
-    else if (byte === OPENING && open.push(0) > MAX_DEPTH + 2)
-      return `is nested deeper than ${MAX_DEPTH} levels`;
-    else if (byte === CLOSING) open.pop();
+    else if (byte === OBJECT || byte === LIST) {
+      if (open.push(0) > MAX_DEPTH + 1) return `is nested deeper than ${MAX_DEPTH} levels`;
+    } else if (byte === OBJECT_END || byte === LIST_END) open.pop();
     else if (byte === COLON) {
       const members = (open.pop() ?? 0) + 1;
       open.push(members);
@@ -69,7 +69,8 @@ export function crowdFault(bytes: Uint8Array): string | null {
   }
   return null;
 }
-const [QUOTE, BACKSLASH, COLON, OPENING, CLOSING] = [0x22, 0x5c, 0x3a, 0x7b, 0x7d];
+const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a];
+const [OBJECT, OBJECT_END, LIST, LIST_END] = [0x7b, 0x7d, 0x5b, 0x5d];
 
 export type ReadArguments =
   | { readonly ok: true; readonly value: Readonly<Record<string, unknown>> }

@@ -14,6 +14,7 @@ const MORE_SHAPES: readonly (readonly [from: string, to: string])[] = [
   ['ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢĸʍ', 'ABCDEFGHIJKLMNOPQRSTUVWYZKM'],
   ['ⲀⲁꞒꞓχ', 'AaEex'],
   ['ԼլԱՐղ', 'LlUPn'],
+  ['ϹϲſẛỺ', 'CcffL'], // some are compatibility forms of other letters
   // Latin letters that are turned, hooked, barred or of phonetics.
   ['Ⱥɐᶏẚⱥ', 'A'],
   ['ᴃᵬᶀꞖꞗ', 'B'],
@@ -82,10 +83,14 @@ function allShapes(): Shapes {
   return shapes;
 }
 
+function shapeAsWritten(text: string): string {
+  const { of, pattern } = allShapes();
+  return text.replace(pattern, (one) => of.get(one) ?? one);
+}
+
 /** Maps each character to the plain one that it looks like. Keeps case, marks and invisible characters. */
 export function shapeOf(text: string): string {
-  const { of, pattern } = allShapes();
-  return text.normalize('NFKD').replace(pattern, (one) => of.get(one) ?? one);
+  return shapeAsWritten(text.normalize('NFKD'));
 }
 
 /** Brackets of any kind but round ones, which ordinary text often begins with, and low quotation marks. */
@@ -126,6 +131,11 @@ const OUTER_SIGNS = new RegExp(`^${SIGN}+|${SIGN}+$`, 'gu');
  * lower case and in upper case, in which some letters look like others.
  */
 function readingsOf(name: string): string[] {
+  // `Ϲ` looks like C, and is a compatibility form of Σ.
+  return [...new Set([name, shapeAsWritten(name)])].flatMap(readingsAs);
+}
+
+function readingsAs(name: string): string[] {
   const seen = name.normalize('NFKC').replace(/[\p{Cf}\p{DI}\u2800]/gu, '');
   const lettered = [...seen].map((one) => LETTER_SIGNS.get(one) ?? one).join('');
   const read = new Set([lettered, seen.replace(OUTER_SIGNS, ''), seen.replace(SIGNS, ' ')]);

@@ -78,7 +78,7 @@ export function hasRole(identity: Identity, role: Role): boolean {
 export function requireRole(identity: Identity, role: Role): void {
   if (hasRole(identity, role)) return;
   throw new ParleyError('FORBIDDEN', `a token with the role ${identity.role} may not do this`, {
-    hint: `use one with the role ${role}, or operate`,
+    hint: `use one with the role ${role === 'operate' ? role : `${role}, or operate`}`,
   });
 }
 

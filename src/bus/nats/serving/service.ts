@@ -174,7 +174,7 @@ async function handle(handler: ApiHandler, received: Received): Promise<ApiAnswe
   const request = decodeRequest(message.data);
   if (!request.ok) return request;
   const body = conversation === null ? request.body : boundTo(conversation, request.body);
-  if (body === null) {
+  if (body === undefined) {
     const message = `the subject names conversation ${conversation}, and the body another one`;
     return { ok: false, refusal: refusal('FORBIDDEN', message, 'leave `conversation` out of the body') };
   }
@@ -186,11 +186,11 @@ async function handle(handler: ApiHandler, received: Received): Promise<ApiAnswe
   });
 }
 
-/** SERVICE-3. Null: the body names another conversation. */
+/** SERVICE-3. Undefined: the body names another conversation. */
 function boundTo(conversation: string, body: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
   const named = (body as { conversation?: unknown }).conversation;
-  return named === undefined || named === conversation ? { ...body, conversation } : null;
+  return named === undefined || named === conversation ? { ...body, conversation } : undefined;
 }
 
 function respond(options: ServiceOptions, message: ServiceMsg, answered: ApiAnswer): void {
