@@ -36,6 +36,7 @@ describe('the request API', () => {
     expect(await ask('parley.api.post.alice.demo')).toMatchObject({ status: null, body: placed });
     const other = await ask('parley.api.post.alice.demo', '{"conversation":"other"}');
     expect(other.body).toMatchObject({ code: 'FORBIDDEN' });
+    expect((await ask('parley.api.post.alice.demo', 'null')).body).toMatchObject({ body: null });
     await expect(broker.plain.request('parley.api.conversation.alice')).rejects.toMatchObject({
       code: '503',
     });
