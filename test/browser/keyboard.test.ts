@@ -61,6 +61,18 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     expect(await page.locator('.ask-card:not(.answered)').count()).toBe(1);
   });
 
+  it('after Esc in a field, an arrow key goes on from the entry of the field', async () => {
+    const page = await stage.begin('from-field', 'write it');
+    await page.getByLabel('Reason').waitFor();
+    for (const text of ['one more', 'and another']) {
+      await stage.post('from-field', text);
+      await message(page, text).waitFor();
+    }
+    await page.getByLabel('Reason').focus();
+    for (const key of ['Escape', 'ArrowDown']) await page.keyboard.press(key);
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toContain('one more');
+  });
+
   it('from the list, Enter leads into the conversation and `i` into the inbox: there an arrow key selects what its key answers', async () => {
     for (const id of ['from-list', 'from-inbox']) await stage.post(id, `ask me ${id}`);
     const page = await stage.look('#/c/from-list');

@@ -34,6 +34,8 @@ let lastCharacter = NEVER;
 let [isSelected, wasSelected] = [false, false];
 /** KEYS-3: when a key led to the end of a call. */
 let readOnAt = Number.NEGATIVE_INFINITY;
+/** The entry with a field that Esc left, until another one is selected: arrow keys go on from it. */
+let leftIn: HTMLElement | null = null;
 
 /** KEYS-4 */
 const SINGLE_KEYS = 'parley.keys';
@@ -114,8 +116,8 @@ function leaveField({ key, target }: KeyboardEvent): boolean {
   if (target.id === 'search' && (key === 'ArrowDown' || key === 'Enter')) return moveAmong('.rows .row', 1);
   if (key !== 'Escape') return false;
   target.blur();
-  const entry = target.closest<HTMLElement>('article');
-  if (entry) entry.focus();
+  leftIn = target.closest<HTMLElement>('article');
+  if (leftIn) leftIn.focus();
   else focusSelected();
   return true;
 }
@@ -177,8 +179,9 @@ function move(by: number): boolean {
   if (moveAmongCalls(by)) return true;
   if (!inList && route.value.page === 'inbox') return moveAmong('.inbox-entry', by);
   if (inList || route.value.page !== 'conversation') return moveAmong('.rows .row', by);
-  const last = (opened.value?.thread.blocks.length ?? 0) - 1;
-  return moveTo(selected.value === null ? last : selected.value + by);
+  const left = document.activeElement === leftIn ? leftIn?.closest<HTMLElement>('.place') : null;
+  const at = left ? Number(left.dataset.index) : selected.value;
+  return moveTo(at === null ? Number.MAX_SAFE_INTEGER : at + by);
 }
 
 /** Down through several calls that wait in the entry with the focus, and up again to the entry. */
@@ -197,6 +200,7 @@ function moveTo(place: number): boolean {
   const at = route.value;
   if (!here || here.thread.blocks.length === 0 || at.page !== 'conversation' || at.view !== 'thread')
     return false;
+  leftIn = null;
   selected.value = Math.min(here.thread.blocks.length - 1, Math.max(0, place));
   version.value++;
   focusSelected();

@@ -140,16 +140,12 @@ async function sendAll(): Promise<void> {
     }
     const error = await postWithFiles(kept);
     if (!error) continue;
-    if (error === 'uploading') {
+    if (error === 'uploading' || isRetryable(error)) {
       blocked.add(conversation);
-      change(post.id, { state: 'waiting' });
-      continue;
-    }
-    if (isRetryable(error)) {
-      blocked.add(conversation);
-      if (error instanceof RequestError) notBefore = Date.now() + Math.min(error.afterMs, LONGEST_WAIT_MS);
+      const refusal = error instanceof RequestError ? error : null;
+      if (refusal) notBefore = Date.now() + Math.min(refusal.afterMs, LONGEST_WAIT_MS);
       isUnreachable = error instanceof Unreachable;
-      change(post.id, { state: 'waiting', reason: isUnreachable ? undefined : error.message });
+      change(post.id, { state: 'waiting', reason: refusal?.message });
     } else {
       change(post.id, { state: 'refused', reason: error.message });
       reportUnsent(error);

@@ -91,7 +91,7 @@ function fittingCommands(text: string): Choice[] {
 /** The buttons of the item that is chosen in the inbox, or of the selected entry, else of the newest one that has some. */
 function ofButtons(): Command[] {
   const entries = [...document.querySelectorAll(`.thread article:has(button)`)];
-  const chosen = `.inbox-entry .detail, [data-place="${selected.value}"] article`;
+  const chosen = `.inbox-entry .detail, [data-index="${selected.value}"] article`;
   const entry = document.querySelector(chosen) ?? entries.at(-1);
   const buttons = [...(entry?.querySelectorAll('button') ?? [])].filter((one) => one.matches(':enabled'));
   return buttons.map((button) => {

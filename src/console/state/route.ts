@@ -146,7 +146,7 @@ export function focusMain(): void {
 /** The block is rendered only after the list has scrolled to it. */
 export function focusSelected(tries = 20): void {
   if (selected.value === null) return;
-  const block = document.querySelector<HTMLElement>(`[data-place="${selected.value}"] article`);
+  const block = document.querySelector<HTMLElement>(`[data-index="${selected.value}"] article`);
   if (block) block.focus({ preventScroll: true });
   else if (tries > 0) requestAnimationFrame(() => focusSelected(tries - 1));
 }

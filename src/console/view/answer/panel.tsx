@@ -63,7 +63,7 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
 }
 
 function isInSight(place: number): boolean {
-  const { top, bottom } = document.querySelector(`[data-place="${place}"]`)?.getBoundingClientRect() ?? {};
+  const { top, bottom } = document.querySelector(`[data-index="${place}"]`)?.getBoundingClientRect() ?? {};
   return top !== undefined && bottom !== undefined && bottom > 0 && top < innerHeight;
 }
 

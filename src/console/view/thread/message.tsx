@@ -382,10 +382,10 @@ function Feedback({ index, given }: FeedbackProps) {
 
 function Note({ index, of }: { readonly index: number; readonly of: EntryOf<'feedback'> }) {
   const [text, setText] = useKeptText(`${index}/note`);
-  const [isOpen, open] = useState(text !== '');
+  const [isOpen, open] = useState<'kept' | 'begun' | false>(text !== '' && 'kept');
   const begin = () => {
     setText(of.note ?? '');
-    open(true);
+    open('begun');
   };
   const end = () => {
     setText('');
@@ -400,7 +400,7 @@ function Note({ index, of }: { readonly index: number; readonly of: EntryOf<'fee
         placeholder="What was right or wrong?"
         maxLength={2_000}
         value={text}
-        ref={focus}
+        ref={isOpen === 'begun' ? focus : null}
         onInput={onText(setText)}
       />
       <button type="submit">Save</button>

@@ -38,7 +38,6 @@ import { draftView, EntryTime, messageView, postView, workingView } from './mess
 
 /** Within this distance of the end, the view follows new entries. */
 const NEAR_END = 60;
-const NOBODY: readonly string[] = [];
 
 export function ThreadView() {
   const here = useShown();
@@ -112,7 +111,6 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
                 class="place"
                 ref={list.measureElement}
                 data-index={index}
-                data-place={index}
                 style={{ top: `${start}px` }} // a transform would misplace what sticks in it
               >
                 <BlockView
@@ -120,7 +118,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
                   place={index}
                   count={blocks.length}
                   day={firstOfDay(timeAt(index - 1), timeAt(index))}
-                  readers={markers.get(index) ?? NOBODY}
+                  readers={markers.get(index) ?? []}
                   isSelected={selected.value === index}
                   isPointed={pointed.value === index || explained === index}
                 />
