@@ -213,6 +213,39 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     expect(await page.locator('#console img').count()).toBe(0);
   });
 
+  it('a what-if that is not started is kept while its panel is closed, and through a reload', async () => {
+    const page = await stage.look('#/c/edited');
+    const panel = await openPanel(page, 'Noted: third');
+    const persona = panel.getByLabel('Persona');
+    const open = async () => {
+      await panel.getByRole('link', { name: 'What if?' }).click();
+      await expect.poll(() => persona.isEnabled()).toBe(true);
+    };
+    await open();
+    await panel.getByLabel('Model').selectOption('other');
+    await persona.fill('You answer in verse.');
+    await panel.getByLabel('Runs of each side').fill('3');
+    const expectKept = async () => {
+      await expect.poll(() => persona.inputValue()).toBe('You answer in verse.');
+      expect(await panel.getByLabel('Model').inputValue()).toBe('other');
+      expect(await panel.getByLabel('Runs of each side').inputValue()).toBe('3');
+    };
+    await panel.getByRole('link', { name: 'Why?' }).click();
+    await open();
+    await expectKept();
+    await panel.getByRole('button', { name: 'Close' }).click();
+    await openPanel(page, 'Noted: third');
+    await open();
+    await page.reload();
+    await expectKept();
+    expect(await page.locator('.row .draft').count()).toBe(0); // it is no message
+    await persona.fill('');
+    await panel.getByText('Persona (edited)').waitFor();
+    expect(await persona.inputValue()).toBe('');
+    await persona.fill(EDITED.join('\n'));
+    await expect.poll(() => panel.getByText('Persona (edited)').count()).toBe(0);
+  });
+
   it.runIf(hasLongTests)(
     'an explanation that is opened before its thread is read is not called unknown',
     async () => {

@@ -228,7 +228,6 @@ const TEXT_MS = 50;
 
 export function close(): void {
   leave();
-  leave = () => {};
   opened.value = null;
   loading.value = null;
   drafts.value = NO_DRAFTS;

@@ -16,11 +16,14 @@ export function useConversation(): string {
   return useContext(InConversation) ?? opened.value?.id ?? '';
 }
 
+/** The end of the name of a field that is no message. */
+export const WHAT_IF = '/what-if';
+
 /** Those with an unsent message, answer or reason in this tab. */
 export const unsent = computed<ReadonlySet<string>>(
   () =>
     new Set([
-      ...[...drafted.value].map((place) => place.split('/', 1).join()),
+      ...[...drafted.value].flatMap((place) => (place.endsWith(WHAT_IF) ? [] : place.split('/', 1))),
       ...chosen.value.flatMap(({ of }) => (of.startsWith(draftOf('')) ? of.slice(draftOf('').length) : [])),
     ]),
 );

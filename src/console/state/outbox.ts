@@ -131,7 +131,8 @@ async function sendAll(): Promise<void> {
     if (access.peek() !== 'granted') return; // the token may be another one before its owner is known
     if (!kept || kept.state === 'refused') continue;
     if (kept.by !== owner.peek()) {
-      change(post.id, { state: 'refused', reason: otherToken(kept.by) }); // OUTBOX-5
+      const by = kept.by && `, as ${kept.by}`;
+      change(post.id, { state: 'refused', reason: `it was written with another token${by}` }); // OUTBOX-5
       continue;
     }
     if (isUnreachable || blocked.has(conversation) || Date.now() < notBefore) {
@@ -174,8 +175,6 @@ async function postWithFiles(kept: KeptPost): Promise<Error | 'uploading' | null
     return error as Error;
   }
 }
-
-const otherToken = (by: string) => `it was written with another token${by && `, as ${by}`}`;
 
 const keptOf = (id: string) => outbox.peek().find(({ post }) => post.id === id);
 

@@ -27,7 +27,8 @@ import { TurnsPage } from './turns-page.tsx';
 
 export function App() {
   if (access.value === 'asking') return <main class="gate" aria-busy="true" />;
-  if (access.value !== 'granted') return <TokenGate />;
+  if (access.value !== 'granted')
+    return <main class="gate">{access.value === 'token-needed' ? <TokenForm /> : <Unreachable />}</main>;
   return <Console />;
 }
 
@@ -151,10 +152,6 @@ function AwayBanner() {
       )}
     </div>
   );
-}
-
-function TokenGate() {
-  return <main class="gate">{access.value === 'token-needed' ? <TokenForm /> : <Unreachable />}</main>;
 }
 
 function TokenForm() {

@@ -1,11 +1,13 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden } from '../../../kernel/hidden.ts';
+import { parseJson } from '../../../kernel/json.ts';
 import { requests } from '../../api/requests.ts';
 import { type ForkPoint, forkPoint } from '../../model/answer.ts';
 import type { WhatIf, WhatIfResult, WhatIfRun, WhatIfTurn } from '../../model/answers.ts';
 import { argumentsBlock, costText, count, duration, oneLine, when } from '../../model/format.ts';
 import { nameOf, opened, version } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
+import { useKeptText, WHAT_IF } from '../../state/kept.ts';
 import { go, jumpTo, linkTo, openToWrite, type Panel } from '../../state/route.ts';
 import { attempt, isOperator, models, sender } from '../../state/session.ts';
 import { Button, LinkButton, onText, PanelForm, Select } from '../parts/controls.tsx';
@@ -178,6 +180,7 @@ const STARTS = [
   ['turn', 'the first request of the turn'],
   ['answer', 'the request of this answer'],
 ] as const;
+const UNCHANGED = { model: '', persona: null as string | null, runs: 1, start: 'turn' as WhatIf['start'] };
 
 interface WhatIfFormProps extends OfAnswer {
   /** The recorded model and persona. */
@@ -187,17 +190,16 @@ interface WhatIfFormProps extends OfAnswer {
 }
 
 function WhatIfForm({ id, agent, index, recorded, written, onStart }: WhatIfFormProps) {
-  const [model, setModel] = useState('');
-  const [persona, setPersona] = useState<string | null>(null);
-  const [runs, setRuns] = useState(1);
-  const [start, setStart] = useState<WhatIf['start']>('turn');
-  const isEdited = persona !== null && persona !== written;
+  const [kept, keep] = useKeptText(`${index}${WHAT_IF}`, JSON.stringify(UNCHANGED));
+  const form = { ...UNCHANGED, ...(parseJson(kept) as Partial<typeof UNCHANGED>) };
+  const { model, persona, runs, start } = form;
+  const edit = (part: Partial<typeof form>) => keep(JSON.stringify({ ...form, ...part }));
   const submit = async () => {
-    const change = { ...(model !== '' && { model }), ...(isEdited && { persona }) };
+    const change = { ...(model !== '' && { model }), ...(persona !== null && { persona }) };
     onStart((await requests.whatIf(id, { agent, at: index, start, runs, ...change, ...sender() })).id);
   };
   return (
-    <PanelForm action="Start" isDisabled={model === '' && !isEdited} onSubmit={submit}>
+    <PanelForm action="Start" isDisabled={model === '' && persona === null} onSubmit={submit}>
       <p>
         What would another model or another persona have answered? The conversation does not change, and no
         tool runs.
@@ -210,22 +212,22 @@ function WhatIfForm({ id, agent, index, recorded, written, onStart }: WhatIfForm
             ['', recorded ? `unchanged (${recorded})` : 'unchanged'],
             ...models.value.filter((name) => name !== recorded),
           ]}
-          onChoose={setModel}
+          onChoose={(name) => edit({ model: name })}
         />
       </label>
       <label>
-        Persona{isEdited && ' (edited)'}
+        Persona{persona !== null && ' (edited)'}
         <textarea
           rows={8}
           disabled={written === null}
           value={persona ?? written ?? ''}
-          onInput={onText(setPersona)}
+          onInput={onText((text) => edit({ persona: text === written ? null : text }))}
         />
       </label>
       <div class="pair stacked-3">
         <label>
           Begin at
-          <Select value={start} options={STARTS} onChoose={setStart} />
+          <Select value={start} options={STARTS} onChoose={(place) => edit({ start: place })} />
         </label>
         <label>
           Runs of each side
@@ -235,7 +237,7 @@ function WhatIfForm({ id, agent, index, recorded, written, onStart }: WhatIfForm
             max={MOST_RUNS}
             required
             value={runs}
-            onInput={(event) => setRuns(event.currentTarget.valueAsNumber || 1)}
+            onInput={(event) => edit({ runs: event.currentTarget.valueAsNumber || 1 })}
           />
         </label>
       </div>
