@@ -104,6 +104,17 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     expect(stderr).toContain('only the token that the daemon makes can be printed');
   });
 
+  it('an address for another person says that one is signed in, and signs nobody in', async () => {
+    const page = await openAs(ALICE);
+    const printed = await stage.project.parley('token', 'office/Bob', '--url');
+    await page.evaluate(`location.hash = ${JSON.stringify(new URL(printed.stdout.trim()).hash)}`);
+    const notice = page.getByRole('alert');
+    await expect.poll(() => textOf(notice)).toContain('You are signed in as office/Alice');
+    expect(await textOf(notice)).toContain('Sign out');
+    const who = await page.evaluate("fetch('api/identity').then((answer) => answer.json())");
+    expect(who).toMatchObject({ name: 'Alice' });
+  });
+
   it.runIf(hasLongTests)(
     'a kept post of an older page, which names no writer, waits for the decision of the person (OUTBOX-5)',
     async () => {

@@ -60,10 +60,12 @@ export async function enter(): Promise<void> {
   }
 }
 
-/** A browser that is signed in stays so: no link changes the user. */
+/** A browser that is signed in stays so, and says it: no link changes the user. */
 export async function enterByCode(code: string): Promise<void> {
   if (sessionMark() !== '') await enter();
-  if (access.value !== 'granted') await enterWith(`Code ${code}`);
+  const hint = 'Sign out on the page “Team and system” before you open an address for another person.';
+  if (access.value === 'granted') notice.value = { text: `You are signed in as ${me.value}`, hint };
+  else await enterWith(`Code ${code}`);
   if (access.value === 'asking') await enter(); // the code was refused
 }
 
