@@ -108,6 +108,23 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     expect(await contentsOf('away')).toEqual(['hello', 'first while away', 'second while away']);
   });
 
+  it('a message that the log has is not called unsent when its conversation is opened again meanwhile', async () => {
+    const page = await stage.look('#/new');
+    await write(page, 'hello once');
+    await message(page, 'Noted: hello once').waitFor();
+    const address = await page.evaluate<string>('location.hash');
+    await page.locator('.row', { hasText: 'hello once' }).locator('time').waitFor();
+    await stage.kill();
+    await page.getByText('Not connected. Trying again…').waitFor();
+    await page.evaluate("location.hash = '#/system'");
+    await page.getByRole('heading', { name: 'Team and system' }).waitFor();
+    await page.evaluate(`location.hash = ${JSON.stringify(address)}`);
+    await page.getByText('Not loaded: the daemon does not answer.').waitFor();
+    expect(await page.getByText('sending…').count()).toBe(0);
+    await stage.restart();
+    await message(page, 'Noted: hello once').waitFor({ timeout: 20_000 });
+  });
+
   it.runIf(hasLongTests)(
     'an approval to a killed daemon is refused on the line that says so, and can be given after its restart',
     async () => {

@@ -54,9 +54,11 @@ export function pending(): readonly KeptPost[] {
   const here = opened.value;
   if (!here) return [];
   const { entries } = here.thread;
+  const listed = isAway.value ? rows.value.find(({ id }) => id === here.id) : null; // it may have more than is loaded
+  const known = Math.max(entries.length, listed?.length ?? 0);
   const sending = outbox.value.filter(({ state }) => state === 'sending');
   const logged = new Set(sending.length > 0 ? entries.slice(-RECENT).map(({ id }) => id) : []);
-  return [...accepted.value.filter(({ index }) => index >= entries.length), ...sending].filter(
+  return [...accepted.value.filter(({ index }) => index >= known), ...sending].filter(
     ({ conversation, post }) => conversation === here.id && !logged.has(post.id),
   );
 }
