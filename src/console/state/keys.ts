@@ -247,15 +247,15 @@ function unfold(): boolean {
 export function goOnAfter(): () => void {
   const card = document.activeElement?.closest('.ask-card');
   const entry = card?.closest('article');
+  const isByKey = document.activeElement?.matches(':focus-visible') && !card?.matches('.question');
   return () => {
     const focused = document.activeElement;
     if (focused !== entry && !focused?.matches('body, .ask-card, .ask-card :is(button, input)')) return;
     const others = [...(entry?.querySelectorAll('.ask-card:not(.answered)') ?? [])];
     const hasNext = others.some((one) => one !== card);
-    // A screen keyboard would cover the thread; after an approval, keys answer the next one.
-    const isForText = card?.matches('.question') && matchMedia('(hover: hover)').matches;
-    if (isForText && !hasNext) focusOn('composer');
-    else entry?.focus();
+    // Keys go on with what comes next, and a screen keyboard would cover the thread.
+    if (isByKey || hasNext || !matchMedia('(hover: hover)').matches) entry?.focus();
+    else focusOn('composer');
   };
 }
 
