@@ -349,14 +349,12 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
   );
 }
 
-/** The daemon does not list it yet. */
 const isUnlisted = ({ length }: ConversationRow): boolean => length === 0;
 
 const LEAST_USD = 0.01;
 
 const UNSENT = { sending: 'is being sent', waiting: 'waits to be sent', refused: 'not sent' } as const;
 
-/** Nothing below a cent. */
 function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
   if (usd < LEAST_USD) return null;
   const more = unpricedCalls > 0 ? `, and ${unpricedCalls} calls of unknown cost` : '';

@@ -210,7 +210,6 @@ interface TableProps<T> {
   readonly caption?: string;
   readonly columns: readonly (readonly [heading: string, cell: (of: T) => string])[];
   readonly rows: readonly (readonly [agent: string, of: T])[];
-  /** Before each name. */
   readonly mark?: (agent: string) => ComponentChildren;
   readonly sum?: T;
 }
