@@ -9,7 +9,7 @@ import type { DecisionBuilder } from './decision-builder.ts';
 /**
  * Questions that the server of a running call asks a person, as approvals: the answer goes to that server.
  *
- * SERVER-QUESTION-1 A call has one question at a time, and runs meanwhile: the answer neither starts nor ends it.
+ * SERVER-QUESTION-1 A call has one question at a time, the next one waits, and the call runs meanwhile: the answer neither starts nor ends it.
  * SERVER-QUESTION-2 An answer matches the schema of the question, or is refused; the question then stays open.
  * SERVER-QUESTION-3 The end of the call closes its question visibly, also after a crash: its connection is gone.
  */
