@@ -293,6 +293,7 @@ async function refusedBy(response: Response): Promise<Connection> {
   return { kind: 'over', code, message };
 }
 
+/** By address and sign-in. */
 const hubs = new Map<string, Hub>();
 
 /** Passes what a tab wants to the hub of its sign-in, which may change. */
