@@ -1,5 +1,4 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
 import { FILTERS, partsOf } from '../model/list/search-query.ts';
 import {
   answer,
@@ -13,7 +12,7 @@ import {
   nothing,
   typed,
 } from '../state/palette.ts';
-import { Dialog } from './parts/controls.tsx';
+import { Dialog, reveal } from './parts/controls.tsx';
 import { Avatar, SharedId, When } from './parts/parts.tsx';
 
 const GROUPS: Readonly<Record<Choice['kind'], string>> = {
@@ -47,10 +46,6 @@ export function Palette() {
 function Search() {
   const found = choices.value;
   const at = Math.min(chosen.value, found.length - 1);
-  const list = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
-  }, [at]);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return; // KEYS-2
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -77,14 +72,7 @@ function Search() {
         }}
         onKeyDown={onKeyDown}
       />
-      <div
-        id="palette-found"
-        class="found scrolls"
-        role="listbox"
-        aria-label="Found"
-        ref={list}
-        tabIndex={-1}
-      >
+      <div id="palette-found" class="found scrolls" role="listbox" aria-label="Found" tabIndex={-1}>
         {found.map((choice, place) => (
           <Option
             key={place}
@@ -134,6 +122,7 @@ function Option({ choice, place, isFirst, isChosen }: OptionProps) {
         role="option"
         tabIndex={-1}
         aria-selected={isChosen}
+        ref={isChosen ? reveal : null}
         aria-disabled={choice.kind === 'command' && !choice.command.run}
         onClick={() => choose(choice)}
         onPointerMove={() => (chosen.value = place)}

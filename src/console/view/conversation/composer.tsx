@@ -31,7 +31,7 @@ import {
   publisher,
   sender,
 } from '../../state/session.ts';
-import { Button, NameFault, NameField, onSubmit, Select } from '../parts/controls.tsx';
+import { Button, NameFault, NameField, onSubmit, reveal, Select } from '../parts/controls.tsx';
 import { Avatar, Icon, IconButton } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/text.tsx';
 
@@ -301,13 +301,8 @@ function useRecall(text: string, write: (message: string) => void): (key: string
 }
 
 function Suggestions({ writing }: { readonly writing: Writing }) {
-  const list = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
-  }, [writing.chosen]);
   return (
     <div
-      ref={list}
       id="suggestions"
       class="suggestions frame"
       role="listbox"
@@ -321,6 +316,7 @@ function Suggestions({ writing }: { readonly writing: Writing }) {
           role="option"
           tabIndex={-1}
           aria-selected={place === writing.chosen}
+          ref={place === writing.chosen ? reveal : null}
           onMouseDown={(event) => {
             event.preventDefault();
             writing.take(agent.slug);

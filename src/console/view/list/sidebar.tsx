@@ -5,6 +5,7 @@ import { store } from '../../api/browser.ts';
 import type { ConversationRow } from '../../model/answers.ts';
 import { money, when, withoutAnsi } from '../../model/format.ts';
 import { hasFailed, needsPerson, SHOWN, type Shown, timeOf, waitOf } from '../../model/list/list.ts';
+import { nameOf } from '../../state/conversation.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
 import { unsent } from '../../state/kept.ts';
@@ -368,7 +369,6 @@ function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
 
 /** What a person should do has the line alone; else the agents at work, and one line of the newest text. */
 function State({ row }: { readonly row: ConversationRow }) {
-  const name = (slug: string) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug;
   const post = isUnlisted(row) ? firstPosts.value.get(row.id) : refusedPosts.value.get(row.id);
   if (post)
     return <span class={`waits ${post.state === 'refused' ? 'failed' : ''}`}>{UNSENT[post.state]}</span>;
@@ -381,11 +381,11 @@ function State({ row }: { readonly row: ConversationRow }) {
   if (row.running.length > 0) {
     return (
       <>
-        <span class="talking inline" title={`${row.running.map(name).join(', ')} at work`}>
+        <span class="talking inline" title={`${row.running.map(nameOf).join(', ')} at work`}>
           {row.running.map((slug) => (
             <Avatar key={slug} id={slug} size="small" />
           ))}
-          <span class="unseen">{row.running.map(name).join(', ')} at work</span>
+          <span class="unseen">{row.running.map(nameOf).join(', ')} at work</span>
           <span class="pulse" aria-hidden="true" />
         </span>
         {preview}
@@ -393,10 +393,10 @@ function State({ row }: { readonly row: ConversationRow }) {
     );
   }
   const absent = row.activity?.find((one) => one.for === 'program');
-  if (absent) return <span class="waits">{name(absent.agent)} is not connected</span>;
+  if (absent) return <span class="waits">{nameOf(absent.agent)} is not connected</span>;
   if (row.waiting.length > 0) return <span class="waits">{waitOf(row)}</span>;
   if (hasFailed(row)) return <span class="waits failed">failed</span>;
-  if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(name).join(', ')}</span>;
+  if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(nameOf).join(', ')}</span>;
   if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;
   return preview || null;
 }

@@ -308,7 +308,7 @@ function Member({ agent, cost, called }: MemberProps) {
             ['Tools', tools.length === 0 ? <span class="muted">none</span> : <Tags texts={tools} />],
           ]}
         />
-        {runtime === 'local' && <Persona slug={slug} />}
+        {runtime === 'local' && <OnDemand read={() => personaOf(slug)}>Read the persona</OnDemand>}
       </details>
     </li>
   );
@@ -343,16 +343,17 @@ function State({ agent: { status, connected } }: { readonly agent: AgentCard }) 
   return <span class="state muted inline">{word}</span>;
 }
 
-/** It is requested when a person wants to read it. */
-function Persona({ slug }: { readonly slug: string }) {
+/** A text that is requested when a person wants to read it. */
+function OnDemand({ read, ...button }: ComponentProps<'button'> & { readonly read: () => Promise<string> }) {
   const [text, setText] = useState<string | null>(null);
-  const read = () =>
-    attempt(async () => {
-      const { agents } = await requests.agents(slug);
-      setText(agents.find((one) => one.slug === slug)?.persona ?? '');
-    });
-  if (text === null) return <Button onClick={() => void read()}>Read the persona</Button>;
+  const show = () => attempt(async () => setText(await read()));
+  if (text === null) return <Button {...button} onClick={() => void show()} />;
   return <Scrolled class="persona" text={text} />;
+}
+
+async function personaOf(slug: string): Promise<string> {
+  const { agents } = await requests.agents(slug);
+  return agents.find((one) => one.slug === slug)?.persona ?? '';
 }
 
 const UNITS = [
@@ -446,8 +447,7 @@ function Letters({ letters, status: { deadLetters } }: System) {
 
 function Letter({ letter }: { readonly letter: DeadLetter }) {
   const { sequence, at, publisher, conversation, code, reason, hint } = letter;
-  const [text, setText] = useState<string | null>(null);
-  const read = () => attempt(async () => setText((await requests.deadLetter(sequence)).original));
+  const read = async () => (await requests.deadLetter(sequence)).original;
   return (
     <li class="fits breaks">
       <p class="by wraps text-small">
@@ -464,9 +464,10 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
         <VisibleText text={reason} />
       </p>
       {hint && <p class="muted">{hint}</p>}
-      {text !== null && <Scrolled class="persona" text={text} />}
       <div class="buttons">
-        {text === null && <QuietButton onClick={() => void read()}>Show the post</QuietButton>}
+        <OnDemand class="quiet" read={read}>
+          Show the post
+        </OnDemand>
         {isOperator.value && <Actions {...letter} />}
       </div>
     </li>

@@ -542,7 +542,6 @@ function EditArguments({ answering, change, agent }: AnswersProps) {
           New {name}
           <textarea
             ref={place === 0 ? field : undefined}
-            rows={Math.min(text.split('\n').length, 12)}
             value={text}
             onInput={onText((next) => setEdited(texts ? textOf({ ...given, [name]: next }) : next))}
           />

@@ -172,12 +172,7 @@ function KeptText({ field, label, sent, isFocused }: KeptProps) {
     <div class="answered text-tiny">
       <label class="stacked-1">
         {label}
-        <textarea
-          ref={box}
-          rows={Math.min(text.split('\n').length, 12)}
-          value={text}
-          onInput={onText(setText)}
-        />
+        <textarea ref={box} value={text} onInput={onText(setText)} />
       </label>
       <CopyButton text={() => text} label="Copy" />{' '}
       <LinkButton onClick={() => setText('')}>Dismiss</LinkButton>

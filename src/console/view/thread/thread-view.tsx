@@ -1,5 +1,5 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import type { ComponentChildren, RefObject, TargetedFocusEvent } from 'preact';
+import type { ComponentChildren, RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { Entry } from '../../../conversation/index.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
@@ -340,8 +340,6 @@ function BlockView({ block, place, count, day, readers, isSelected, isPointed }:
         aria-posinset={place + 1}
         aria-setsize={count}
         aria-label={label}
-        onFocusIn={choose}
-        onFocusOut={leave}
       >
         {content}
       </article>
@@ -349,15 +347,6 @@ function BlockView({ block, place, count, day, readers, isSelected, isPointed }:
     </>
   );
 }
-
-/** It got the focus itself: its actions are shown, also on a phone, until the focus is elsewhere. */
-const choose = ({ target, currentTarget: block }: TargetedFocusEvent<HTMLElement>) => {
-  if (target === block) block.dataset.chosen = '';
-};
-
-const leave = ({ relatedTarget, currentTarget: block }: TargetedFocusEvent<HTMLElement>) => {
-  if (!(relatedTarget instanceof Node && block.contains(relatedTarget))) delete block.dataset.chosen;
-};
 
 interface Look {
   /** The class. */
