@@ -34,8 +34,8 @@ async function runAll() {
   if (server.failed > 0) return server; // no test can run
   const checks = await Promise.all([
     run('biome', ['check', '.']),
-    run('tsc', ['--noEmit']),
-    run('tsc', ['-p', 'src/console']),
+    run('../typescript-7/bin/tsc', ['--noEmit']),
+    run('../typescript-7/bin/tsc', ['-p', 'src/console']),
   ]);
   await lookForChromium();
   return add([...checks.map(countCheck), await runTests()]);

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 export async function writeTypes({ root, outDir, libraries }) {
   const all = await mkdtemp(join(tmpdir(), 'parley-types-'));
   try {
-    const compiler = join(root, 'node_modules/typescript/bin/tsc');
+    const compiler = join(root, 'node_modules/typescript-7/bin/tsc');
     // `npm run check` reports errors of types: checking them again would take most of a build.
     const options = ['-p', join(root, 'tsconfig.build.json'), '--outDir', all, '--noCheck'];
     await promisify(execFile)(process.execPath, [compiler, ...options]).catch(({ stdout, message }) => {

@@ -13,9 +13,8 @@ export type {
   AcpAnswer,
   AcpProgress,
   OfferedTurn,
-  ReportedCall,
   ToolRequest,
   TurnMessage,
 } from './agents/turn.ts';
 export { promptFor } from './agents/turn.ts';
-export { type AcpOptions, serveAcp } from './editors/server.ts';
+export { serveAcp } from './editors/server.ts';

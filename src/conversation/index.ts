@@ -17,11 +17,11 @@
  */
 export * from './conversation.ts';
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
-export { type AwaitedCall, awaitedCalls } from './decide/caller-results.ts';
+export { awaitedCalls } from './decide/caller-results.ts';
 export * from './decide/command.ts';
 export { decide } from './decide/decide.ts';
 export type { HiringRules } from './decide/decision-builder.ts';
-export { type ImportInto, importedLog, withOwnApprovals } from './decide/fork.ts';
+export { importedLog, withOwnApprovals } from './decide/fork.ts';
 export type { HireRequest } from './decide/hiring.ts';
 export { route } from './decide/posting.ts';
 export * from './decide/repair.ts';
@@ -55,7 +55,7 @@ export { type SummaryInput, summaryText, transcript } from './reduction/summary-
 export { agentNamed, mentions, unknownMentionsText } from './state/answering.ts';
 export { awayTokens, hardLimit, NO_LIMIT, windowLimit } from './state/budget.ts';
 export { evolve } from './state/evolve.ts';
-export { accountsOf, type HireAccount } from './state/hired.ts';
+export { accountsOf } from './state/hired.ts';
 export { Knowledge } from './state/knowledge.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';

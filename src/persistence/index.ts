@@ -16,4 +16,4 @@
  */
 export * from './port.ts';
 export { isBeyond, isCovered } from './rules.ts';
-export { type ReachStorePoint, STORE_POINTS, type StorePoint } from './storage.ts';
+export { STORE_POINTS, type StorePoint } from './storage.ts';

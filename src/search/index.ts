@@ -14,9 +14,7 @@ import type { Answer, Call } from './thread.ts';
 
 export {
   documentsOf,
-  type FoundEntry,
   type IndexedConversation,
-  type IndexQuery,
   type SearchDocument,
 } from './documents.ts';
 

@@ -1,7 +1,6 @@
 export { createRemoteModel, type RemoteModel } from './model.ts';
 export type {
   OpenRemoteChannel,
-  RemoteCall,
   RemoteChannel,
   RemoteEvent,
   RemoteMessage,
