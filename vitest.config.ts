@@ -7,9 +7,9 @@ import { hasLongTests } from './test/support/runs.ts';
  * real servers and mostly wait for them, so three files run at once even on two processors. Without `isolate`, a worker keeps
  * its modules for the next file: loading them takes longer than many tests do.
  *
- * `*.long.test.ts` and `hasLongTests` are tests that take long: each store, fault, crash point or attack, each look, role, key and
- * rare double click of the console, a function whose rules unit tests cover, the examples, the package as npm packs it, and whether
- * the compiler names each place of a new entry type.
+ * `*.long.test.ts` and `itLong` are tests that take long: each store, fault, crash point or attack, each look, role, key and
+ * rarer state of the console, a protocol over a restart, a function whose rules unit tests cover, the examples, the package as
+ * npm packs it, and whether the compiler names each place of a new entry type.
  * `npm run test:full`, CI and `PARLEY_LONG=1` run these files, and so does a command that names one.
  */
 const isNamed = process.argv.some((word) => word.includes('.long'));

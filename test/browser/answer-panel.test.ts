@@ -4,8 +4,8 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { ask } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import type { Project } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf } from './support.ts';
 
 /** The panel about an answer, in a conversation whose agent was edited between its turns. */
@@ -73,19 +73,24 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     expect(await page.evaluate('globalThis.ran')).toBeUndefined();
   });
 
-  it('a person compares the definition of an answer with that of any other turn, and of today', async () => {
-    const page = await stage.look('#/c/edited');
-    const panel = await openPanel(page, 'Noted: third');
-    await panel.getByText('Same definition as the previous turn, at entry 6').waitFor();
-    const choice = panel.getByLabel('Compare with');
-    await choice.selectOption('1');
-    await panel.getByText('Differs from the turn at entry 1: agent, persona, policy, tool.fs_read').waitFor();
-    await choice.selectOption('next');
-    await panel.getByText('Same definition as the next turn.').waitFor();
-    await panel.getByRole('button', { name: 'Close' }).click();
-    await openPanel(page, 'Noted: first');
-    await panel.getByText('This was the first turn of the agent.').waitFor();
-  });
+  itLong(
+    'a person compares the definition of an answer with that of any other turn, and of today',
+    async () => {
+      const page = await stage.look('#/c/edited');
+      const panel = await openPanel(page, 'Noted: third');
+      await panel.getByText('Same definition as the previous turn, at entry 6').waitFor();
+      const choice = panel.getByLabel('Compare with');
+      await choice.selectOption('1');
+      await panel
+        .getByText('Differs from the turn at entry 1: agent, persona, policy, tool.fs_read')
+        .waitFor();
+      await choice.selectOption('next');
+      await panel.getByText('Same definition as the next turn.').waitFor();
+      await panel.getByRole('button', { name: 'Close' }).click();
+      await openPanel(page, 'Noted: first');
+      await panel.getByText('This was the first turn of the agent.').waitFor();
+    },
+  );
 
   it('an operator forks from an answer in the console, gets refusals in the form, and then sees the copy', async () => {
     const page = await stage.look('#/c/edited');
@@ -112,7 +117,7 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     await stage.endOfTest(/ERR_FAILED/);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'an operator forks from a message of a person, and the agent answers it again in the copy',
     async () => {
       const page = await stage.look('#/c/edited');
@@ -183,91 +188,94 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     await panel.getByText('Definition', { exact: true }).waitFor();
   });
 
-  it('a persona that was tried is in its result and in the form for the next try, and two of them are told apart', async () => {
-    const page = await stage.look('#/c/edited');
-    const panel = await openPanel(page, 'Noted: second');
-    await panel.getByRole('link', { name: 'What if?' }).click();
-    const persona = panel.getByLabel('Persona');
-    await expect.poll(() => persona.inputValue()).toBe(EDITED.join('\n'));
-    const rhymes = EDITED.join('\n').replace('Never guess.', `Rhyme. ${HOSTILE}`);
-    await persona.fill(rhymes);
-    await panel.getByLabel('Begin at').selectOption('answer');
-    await panel.getByRole('button', { name: 'Start' }).click();
-    const focused = () => page.evaluate('document.activeElement.innerText');
-    await expect.poll(focused).toBe('Try another change');
-    await panel.getByText('done, 2 of 2 runs').waitFor();
-    await panel.getByText('the persona that was tried').click();
-    expect(await textOf(panel.locator('.folded pre'))).toBe(rhymes);
-    await panel.getByRole('button', { name: 'Try another change' }).click();
-    expect(await page.evaluate('document.activeElement.tagName')).toBe('SELECT');
-    expect(await persona.inputValue()).toBe(rhymes);
-    expect(await panel.getByLabel('Begin at').inputValue()).toBe('answer');
-    await persona.fill(rhymes.replace('Rhyme.', 'Whisper.'));
-    await panel.getByRole('button', { name: 'Start' }).click();
-    await panel.getByText('done, 2 of 2 runs').waitFor();
-    await panel.getByRole('button', { name: 'Try another change' }).click();
-    await panel.getByRole('button', { name: /another persona: “Rhyme\./ }).waitFor();
-    await panel.getByRole('button', { name: /another persona: “Whisper\./ }).click();
-    await panel.getByText('the persona that was tried').click();
-    expect(await textOf(panel.locator('.folded pre'))).toContain('Whisper.');
-    expect(await page.locator('#console img').count()).toBe(0);
-  });
-
-  it('a what-if that is not started is kept while its panel is closed, and through a reload', async () => {
-    const page = await stage.look('#/c/edited');
-    const panel = await openPanel(page, 'Noted: third');
-    const persona = panel.getByLabel('Persona');
-    const open = async () => {
-      await panel.getByRole('link', { name: 'What if?' }).click();
-      await expect.poll(() => persona.isEnabled()).toBe(true);
-    };
-    await open();
-    await panel.getByLabel('Model').selectOption('other');
-    await persona.fill('You answer in verse.');
-    await panel.getByLabel('Runs of each side').fill('3');
-    const expectKept = async () => {
-      await expect.poll(() => persona.inputValue()).toBe('You answer in verse.');
-      expect(await panel.getByLabel('Model').inputValue()).toBe('other');
-      expect(await panel.getByLabel('Runs of each side').inputValue()).toBe('3');
-    };
-    await panel.getByRole('link', { name: 'Why?' }).click();
-    await open();
-    await expectKept();
-    await panel.getByRole('button', { name: 'Close' }).click();
-    await openPanel(page, 'Noted: third');
-    await open();
-    await page.reload();
-    await expectKept();
-    expect(await page.locator('.row .draft').count()).toBe(0); // it is no message
-    await persona.fill('');
-    await panel.getByText('Persona (edited)').waitFor();
-    expect(await persona.inputValue()).toBe('');
-    await persona.fill(EDITED.join('\n'));
-    await expect.poll(() => panel.getByText('Persona (edited)').count()).toBe(0);
-  });
-
-  it.runIf(hasLongTests)(
-    'an explanation that is opened before its thread is read is not called unknown',
+  itLong(
+    'a persona that was tried is in its result and in the form for the next try, and two of them are told apart',
     async () => {
-      const page = await stage.look('#/');
-      await page.addInitScript('delete globalThis.SharedWorker; window.seen = new Set();');
-      await page.addInitScript(`new MutationObserver(() => {
-      const text = document.querySelector('.answer-panel .unknown')?.textContent;
-      if (text) window.seen.add(text);
-    }).observe(document, { childList: true, subtree: true })`);
-      await page.route('**/api/**/events*', async (route) => {
-        await page.locator('.answer-panel').waitFor();
-        await page.waitForTimeout(300);
-        await route.continue();
-      });
-      await page.goto(`${stage.url}/#/c/edited/why/2`);
-      await page.reload();
-      await page.locator('.answer-panel .account').waitFor();
-      expect(await page.evaluate('[...window.seen]')).toEqual([]);
+      const page = await stage.look('#/c/edited');
+      const panel = await openPanel(page, 'Noted: second');
+      await panel.getByRole('link', { name: 'What if?' }).click();
+      const persona = panel.getByLabel('Persona');
+      await expect.poll(() => persona.inputValue()).toBe(EDITED.join('\n'));
+      const rhymes = EDITED.join('\n').replace('Never guess.', `Rhyme. ${HOSTILE}`);
+      await persona.fill(rhymes);
+      await panel.getByLabel('Begin at').selectOption('answer');
+      await panel.getByRole('button', { name: 'Start' }).click();
+      const focused = () => page.evaluate('document.activeElement.innerText');
+      await expect.poll(focused).toBe('Try another change');
+      await panel.getByText('done, 2 of 2 runs').waitFor();
+      await panel.getByText('the persona that was tried').click();
+      expect(await textOf(panel.locator('.folded pre'))).toBe(rhymes);
+      await panel.getByRole('button', { name: 'Try another change' }).click();
+      expect(await page.evaluate('document.activeElement.tagName')).toBe('SELECT');
+      expect(await persona.inputValue()).toBe(rhymes);
+      expect(await panel.getByLabel('Begin at').inputValue()).toBe('answer');
+      await persona.fill(rhymes.replace('Rhyme.', 'Whisper.'));
+      await panel.getByRole('button', { name: 'Start' }).click();
+      await panel.getByText('done, 2 of 2 runs').waitFor();
+      await panel.getByRole('button', { name: 'Try another change' }).click();
+      await panel.getByRole('button', { name: /another persona: “Rhyme\./ }).waitFor();
+      await panel.getByRole('button', { name: /another persona: “Whisper\./ }).click();
+      await panel.getByText('the persona that was tried').click();
+      expect(await textOf(panel.locator('.folded pre'))).toContain('Whisper.');
+      expect(await page.locator('#console img').count()).toBe(0);
     },
   );
 
-  it.runIf(hasLongTests)('the panel fits a window of 390 pixels', async () => {
+  itLong(
+    'a what-if that is not started is kept while its panel is closed, and through a reload',
+    async () => {
+      const page = await stage.look('#/c/edited');
+      const panel = await openPanel(page, 'Noted: third');
+      const persona = panel.getByLabel('Persona');
+      const open = async () => {
+        await panel.getByRole('link', { name: 'What if?' }).click();
+        await expect.poll(() => persona.isEnabled()).toBe(true);
+      };
+      await open();
+      await panel.getByLabel('Model').selectOption('other');
+      await persona.fill('You answer in verse.');
+      await panel.getByLabel('Runs of each side').fill('3');
+      const expectKept = async () => {
+        await expect.poll(() => persona.inputValue()).toBe('You answer in verse.');
+        expect(await panel.getByLabel('Model').inputValue()).toBe('other');
+        expect(await panel.getByLabel('Runs of each side').inputValue()).toBe('3');
+      };
+      await panel.getByRole('link', { name: 'Why?' }).click();
+      await open();
+      await expectKept();
+      await panel.getByRole('button', { name: 'Close' }).click();
+      await openPanel(page, 'Noted: third');
+      await open();
+      await page.reload();
+      await expectKept();
+      expect(await page.locator('.row .draft').count()).toBe(0); // it is no message
+      await persona.fill('');
+      await panel.getByText('Persona (edited)').waitFor();
+      expect(await persona.inputValue()).toBe('');
+      await persona.fill(EDITED.join('\n'));
+      await expect.poll(() => panel.getByText('Persona (edited)').count()).toBe(0);
+    },
+  );
+
+  itLong('an explanation that is opened before its thread is read is not called unknown', async () => {
+    const page = await stage.look('#/');
+    await page.addInitScript('delete globalThis.SharedWorker; window.seen = new Set();');
+    await page.addInitScript(`new MutationObserver(() => {
+      const text = document.querySelector('.answer-panel .unknown')?.textContent;
+      if (text) window.seen.add(text);
+    }).observe(document, { childList: true, subtree: true })`);
+    await page.route('**/api/**/events*', async (route) => {
+      await page.locator('.answer-panel').waitFor();
+      await page.waitForTimeout(300);
+      await route.continue();
+    });
+    await page.goto(`${stage.url}/#/c/edited/why/2`);
+    await page.reload();
+    await page.locator('.answer-panel .account').waitFor();
+    expect(await page.evaluate('[...window.seen]')).toEqual([]);
+  });
+
+  itLong('the panel fits a window of 390 pixels', async () => {
     const page = await stage.look('#/c/edited/why/7', { viewport: { width: 390, height: 760 } });
     await page.locator('.part-changes .line').first().waitFor();
     expect(await page.evaluate('document.querySelector(".account").scrollWidth <= 390')).toBe(true);

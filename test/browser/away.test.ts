@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { inboxItem, message, sharedStage, textOf, write } from './support.ts';
 import { RULES } from './team.ts';
 
@@ -23,19 +23,16 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     return entries.filter(({ author }) => author.kind === 'person').map(({ content }) => content);
   };
 
-  it.runIf(hasLongTests)(
-    'a page that follows late shows a message from its beginning while it is written',
-    async () => {
-      const page = await stage.look('#/new');
-      await write(page, 'write at length');
-      const draft = page.locator('.draft .prose');
-      await expect.poll(() => draft.innerText()).toMatch(/^First word/);
-      await page.reload();
-      await expect.poll(() => draft.innerText()).toMatch(/^First word/);
-    },
-  );
+  itLong('a page that follows late shows a message from its beginning while it is written', async () => {
+    const page = await stage.look('#/new');
+    await write(page, 'write at length');
+    const draft = page.locator('.draft .prose');
+    await expect.poll(() => draft.innerText()).toMatch(/^First word/);
+    await page.reload();
+    await expect.poll(() => draft.innerText()).toMatch(/^First word/);
+  });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a text that is being written stays, marked as interrupted, until the daemon answers again',
     async () => {
       await post('torn', 'write at length');
@@ -57,36 +54,30 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     },
   );
 
-  it.runIf(hasLongTests)(
-    'an inbox that was opened meanwhile shows what waits in full when the daemon answers',
-    async () => {
-      await post('asks', 'ask me');
-      const page = await stage.look('#/c/asks');
-      await page.getByText('Which colour?').first().waitFor();
-      await stage.kill();
-      await page.getByText('Not connected. Trying again…').waitFor();
-      await page.evaluate("location.hash = '#/inbox'");
-      await page.getByText('Open the conversation to answer.').waitFor();
-      await stage.restart();
-      await page.getByLabel('Your answer').waitFor();
-      await page.locator('.inbox-line').filter({ hasText: 'Which colour?' }).waitFor();
-    },
-  );
+  itLong('an inbox that was opened meanwhile shows what waits in full when the daemon answers', async () => {
+    await post('asks', 'ask me');
+    const page = await stage.look('#/c/asks');
+    await page.getByText('Which colour?').first().waitFor();
+    await stage.kill();
+    await page.getByText('Not connected. Trying again…').waitFor();
+    await page.evaluate("location.hash = '#/inbox'");
+    await page.getByText('Open the conversation to answer.').waitFor();
+    await stage.restart();
+    await page.getByLabel('Your answer').waitFor();
+    await page.locator('.inbox-line').filter({ hasText: 'Which colour?' }).waitFor();
+  });
 
-  it.runIf(hasLongTests)(
-    'a conversation that is begun meanwhile says that it begins when the daemon answers',
-    async () => {
-      const page = await stage.look('#/new');
-      await page.getByLabel('Message').waitFor();
-      await stage.kill();
-      await page.getByText('Not connected. Trying again…').waitFor();
-      await write(page, 'a new topic');
-      await page.getByText('This conversation begins when the daemon answers.').waitFor();
-      expect(await page.getByText('Not loaded').count()).toBe(0);
-      await stage.restart();
-      await message(page, 'Noted: a new topic').waitFor({ timeout: 20_000 });
-    },
-  );
+  itLong('a conversation that is begun meanwhile says that it begins when the daemon answers', async () => {
+    const page = await stage.look('#/new');
+    await page.getByLabel('Message').waitFor();
+    await stage.kill();
+    await page.getByText('Not connected. Trying again…').waitFor();
+    await write(page, 'a new topic');
+    await page.getByText('This conversation begins when the daemon answers.').waitFor();
+    expect(await page.getByText('Not loaded').count()).toBe(0);
+    await stage.restart();
+    await message(page, 'Noted: a new topic').waitFor({ timeout: 20_000 });
+  });
 
   it('posts to a killed daemon are kept, and appended once and in order after its restart', async () => {
     const page = await stage.begin('away', 'hello', 'Noted: hello');
@@ -108,24 +99,27 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     expect(await contentsOf('away')).toEqual(['hello', 'first while away', 'second while away']);
   });
 
-  it('a message that the log has is not called unsent when its conversation is opened again meanwhile', async () => {
-    const page = await stage.look('#/new');
-    await write(page, 'hello once');
-    await message(page, 'Noted: hello once').waitFor();
-    const address = await page.evaluate<string>('location.hash');
-    await page.locator('.row', { hasText: 'hello once' }).locator('time').waitFor();
-    await stage.kill();
-    await page.getByText('Not connected. Trying again…').waitFor();
-    await page.evaluate("location.hash = '#/system'");
-    await page.getByRole('heading', { name: 'Team and system' }).waitFor();
-    await page.evaluate(`location.hash = ${JSON.stringify(address)}`);
-    await page.getByText('Not loaded: the daemon does not answer.').waitFor();
-    expect(await page.getByText('sending…').count()).toBe(0);
-    await stage.restart();
-    await message(page, 'Noted: hello once').waitFor({ timeout: 20_000 });
-  });
+  itLong(
+    'a message that the log has is not called unsent when its conversation is opened again meanwhile',
+    async () => {
+      const page = await stage.look('#/new');
+      await write(page, 'hello once');
+      await message(page, 'Noted: hello once').waitFor();
+      const address = await page.evaluate<string>('location.hash');
+      await page.locator('.row', { hasText: 'hello once' }).locator('time').waitFor();
+      await stage.kill();
+      await page.getByText('Not connected. Trying again…').waitFor();
+      await page.evaluate("location.hash = '#/system'");
+      await page.getByRole('heading', { name: 'Team and system' }).waitFor();
+      await page.evaluate(`location.hash = ${JSON.stringify(address)}`);
+      await page.getByText('Not loaded: the daemon does not answer.').waitFor();
+      expect(await page.getByText('sending…').count()).toBe(0);
+      await stage.restart();
+      await message(page, 'Noted: hello once').waitFor({ timeout: 20_000 });
+    },
+  );
 
-  it.runIf(hasLongTests)(
+  itLong(
     'an approval to a killed daemon is refused on the line that says so, and can be given after its restart',
     async () => {
       const page = await stage.begin('approves', 'write it');
@@ -146,7 +140,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     },
   );
 
-  it('calls stay in an open inbox, which says that they can be answered later', async () => {
+  itLong('calls stay in an open inbox, which says that they can be answered later', async () => {
     await stage.post('kept-open', 'write it');
     const page = await stage.look('#/inbox');
     const entry = inboxItem(page, 'write it');
@@ -187,33 +181,30 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     expect(await page.evaluate('sessionStorage.getItem("parley.outbox")')).toBe(null);
   });
 
-  it.runIf(hasLongTests)(
-    'a kept post that is refused later says why, and can be sent again or discarded',
-    async () => {
-      const page = await stage.begin('late', 'hello', 'Noted: hello');
-      let isRefused = false;
-      await page.route('**/messages', (route) =>
-        isRefused
-          ? route.fulfill({ status: 409, json: { code: 'TOO_LATE', detail: 'it is too late', hint: '' } })
-          : route.abort(),
-      );
-      await write(page, 'one');
-      await write(page, 'two');
-      const kept = page.locator('.kept-posts li');
-      await expect.poll(() => kept.count()).toBe(2);
-      isRefused = true;
-      const refused = kept.filter({ hasText: 'Not sent: it is too late' });
-      await expect.poll(() => refused.count(), { timeout: 10_000 }).toBe(2);
-      await kept.filter({ hasText: 'one' }).getByRole('button', { name: 'Discard' }).click();
-      await page.unroute('**/messages');
-      await kept.filter({ hasText: 'two' }).getByRole('button', { name: 'Send again' }).click();
-      await message(page, 'Noted: two').waitFor();
-      expect(await contentsOf('late')).toEqual(['hello', 'two']);
-      await stage.endOfTest(/net::ERR_|status of 409/);
-    },
-  );
+  itLong('a kept post that is refused later says why, and can be sent again or discarded', async () => {
+    const page = await stage.begin('late', 'hello', 'Noted: hello');
+    let isRefused = false;
+    await page.route('**/messages', (route) =>
+      isRefused
+        ? route.fulfill({ status: 409, json: { code: 'TOO_LATE', detail: 'it is too late', hint: '' } })
+        : route.abort(),
+    );
+    await write(page, 'one');
+    await write(page, 'two');
+    const kept = page.locator('.kept-posts li');
+    await expect.poll(() => kept.count()).toBe(2);
+    isRefused = true;
+    const refused = kept.filter({ hasText: 'Not sent: it is too late' });
+    await expect.poll(() => refused.count(), { timeout: 10_000 }).toBe(2);
+    await kept.filter({ hasText: 'one' }).getByRole('button', { name: 'Discard' }).click();
+    await page.unroute('**/messages');
+    await kept.filter({ hasText: 'two' }).getByRole('button', { name: 'Send again' }).click();
+    await message(page, 'Noted: two').waitFor();
+    expect(await contentsOf('late')).toEqual(['hello', 'two']);
+    await stage.endOfTest(/net::ERR_|status of 409/);
+  });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a first post to a killed daemon opens the conversation, which begins after the restart',
     async () => {
       const page = await stage.look('#/new');

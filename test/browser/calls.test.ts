@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { clickAgain, message, openItem, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { AGENTS } from './team.ts';
@@ -159,7 +160,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await writeFile(join(stage.project.root, 'project/long.md'), LONG);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'the key of an answer leads to the end of a call that was not in sight, and answers when it is pressed again',
     async () => {
       await post('unread', 'long');
@@ -179,7 +180,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
-  it('a call that was answered shows its arguments as before its answer', async () => {
+  itLong('a call that was answered shows its arguments as before its answer', async () => {
     const page = await stage.begin('shown-after', 'shell');
     const card = page.locator('.ask-card');
     await card.waitFor();
@@ -191,24 +192,21 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await call.locator('.argument').allInnerTexts()).toEqual(before);
   });
 
-  it.runIf(hasLongTests)(
-    'who answered one of several calls is below that call while the others wait',
-    async () => {
-      const page = await stage.begin('three', 'three calls');
-      await page.setViewportSize({ width: 1280, height: 1800 });
-      await expect.poll(() => page.locator('.ask-card.seen').count()).toBe(3);
-      await page.getByRole('button', { name: 'Approve' }).nth(1).click();
-      const answered = page.getByText(/^Approved/);
-      await answered.waitFor();
-      const [line, call] = [await answered.boundingBox(), await page.locator('.call').nth(1).boundingBox()];
-      const tool = await page.locator('.call').nth(1).locator('.tool').boundingBox();
-      if (!line || !call || !tool) throw new Error('not shown');
-      expect(line.x + line.width).toBeLessThanOrEqual(call.x + call.width);
-      expect(line.y).toBeGreaterThanOrEqual(tool.y + tool.height);
-    },
-  );
+  itLong('who answered one of several calls is below that call while the others wait', async () => {
+    const page = await stage.begin('three', 'three calls');
+    await page.setViewportSize({ width: 1280, height: 1800 });
+    await expect.poll(() => page.locator('.ask-card.seen').count()).toBe(3);
+    await page.getByRole('button', { name: 'Approve' }).nth(1).click();
+    const answered = page.getByText(/^Approved/);
+    await answered.waitFor();
+    const [line, call] = [await answered.boundingBox(), await page.locator('.call').nth(1).boundingBox()];
+    const tool = await page.locator('.call').nth(1).locator('.tool').boundingBox();
+    if (!line || !call || !tool) throw new Error('not shown');
+    expect(line.x + line.width).toBeLessThanOrEqual(call.x + call.width);
+    expect(line.y).toBeGreaterThanOrEqual(tool.y + tool.height);
+  });
 
-  it('arguments that are edited are in sight at once', async () => {
+  itLong('arguments that are edited are in sight at once', async () => {
     await post('in-sight', 'stale');
     await writeFile(join(stage.project.root, 'project/plan.md'), 'four');
     const page = await stage.look('#/inbox', { viewport: { width: 1280, height: 420 } });
@@ -222,7 +220,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect((await replace.boundingBox())?.height).toBeGreaterThan(100);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'an edit shows its place in the file, and one that does not fit says so before it is approved',
     async () => {
       await writeFile(join(stage.project.root, 'project/plan.md'), 'one\ntwo\nthree\n');
@@ -238,7 +236,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
-  it.runIf(hasLongTests)(
+  itLong(
     'the form of a server that another tab sent says who answered, and keeps what was filled in here',
     async () => {
       const page = await stage.begin('twice', 'book');
@@ -267,19 +265,22 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('@qa this');
   });
 
-  it('what was filled in is in the form again when the daemon was killed and the call runs again', async () => {
-    const page = await stage.begin('killed', 'book');
-    await page.getByRole('button', { name: 'Approve' }).click();
-    await page.getByLabel('Day').fill('Sunday');
-    await stage.kill();
-    await stage.restart();
-    await page.getByRole('button', { name: 'Run it again' }).click();
-    await expect.poll(() => page.getByLabel('Day').inputValue()).toBe('Sunday');
-    await page.getByRole('button', { name: 'Deny' }).click();
-    await message(page, 'Noted').waitFor();
-  });
+  itLong(
+    'what was filled in is in the form again when the daemon was killed and the call runs again',
+    async () => {
+      const page = await stage.begin('killed', 'book');
+      await page.getByRole('button', { name: 'Approve' }).click();
+      await page.getByLabel('Day').fill('Sunday');
+      await stage.kill();
+      await stage.restart();
+      await page.getByRole('button', { name: 'Run it again' }).click();
+      await expect.poll(() => page.getByLabel('Day').inputValue()).toBe('Sunday');
+      await page.getByRole('button', { name: 'Deny' }).click();
+      await message(page, 'Noted').waitFor();
+    },
+  );
 
-  it('a form with other fields gets nothing of what was written for an earlier one', async () => {
+  itLong('a form with other fields gets nothing of what was written for an earlier one', async () => {
     const page = await stage.begin('sly', 'sly');
     await page.getByRole('button', { name: 'Approve' }).click();
     await page.getByLabel('note').fill('a secret');
@@ -326,23 +327,26 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     );
   });
 
-  it('a field for several choices has a box for each, and after the approval of its call a key answers nothing in a text', async () => {
-    const page = await stage.begin('several', 'survey');
-    const approve = page.getByRole('button', { name: 'Approve' });
-    await approve.focus();
-    await page.keyboard.press('Enter');
-    const form = page.getByRole('group', { name: 'program asks' });
-    await form.waitFor();
-    await pressAlone(page, 'z');
-    expect(await page.getByLabel('Message').inputValue()).toBe('');
-    await form.getByLabel('Name').fill('Ada');
-    const several = form.getByRole('group', { name: 'extras' });
-    for (const choice of ['A bag', 'A meal', 'A bag']) await several.getByLabel(choice).click();
-    await page.getByRole('button', { name: 'Send this answer' }).click();
-    expect(await textOf(message(page, 'Noted: '))).toContain('{"name":"Ada","extras":["food"]}');
-  });
+  itLong(
+    'a field for several choices has a box for each, and after the approval of its call a key answers nothing in a text',
+    async () => {
+      const page = await stage.begin('several', 'survey');
+      const approve = page.getByRole('button', { name: 'Approve' });
+      await approve.focus();
+      await page.keyboard.press('Enter');
+      const form = page.getByRole('group', { name: 'program asks' });
+      await form.waitFor();
+      await pressAlone(page, 'z');
+      expect(await page.getByLabel('Message').inputValue()).toBe('');
+      await form.getByLabel('Name').fill('Ada');
+      const several = form.getByRole('group', { name: 'extras' });
+      for (const choice of ['A bag', 'A meal', 'A bag']) await several.getByLabel(choice).click();
+      await page.getByRole('button', { name: 'Send this answer' }).click();
+      expect(await textOf(message(page, 'Noted: '))).toContain('{"name":"Ada","extras":["food"]}');
+    },
+  );
 
-  it.runIf(hasLongTests)('in a small window, Tab brings each field of a form whole into sight', async () => {
+  itLong('in a small window, Tab brings each field of a form whole into sight', async () => {
     const page = await stage.begin('form', 'book');
     await page.getByRole('button', { name: 'Approve' }).click();
     const day = page.getByRole('group', { name: 'program asks' }).getByLabel('Day In this week');
@@ -367,7 +371,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     }
   });
 
-  it('an approval of a foreign tool hides no argument, and shows each as it runs', async () => {
+  itLong('an approval of a foreign tool hides no argument, and shows each as it runs', async () => {
     const page = await stage.begin('foreign', 'foreign');
     const card = page.locator('.ask-card');
     await card.waitFor();
@@ -385,7 +389,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(shown.stdout).toContain(`mcp__program__surroundings ${canonical}`);
   });
 
-  it.runIf(hasLongTests).each(['long', 'edit', 'foreign'])(
+  itLong.each(['long', 'edit', 'foreign'])(
     'on a phone, a call that waits is shown from its beginning, in full, and its answers come after it: %s',
     async (kind) => {
       await post(`phone-${kind}`, kind);
@@ -450,50 +454,53 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     );
   });
 
-  it('while arguments are edited, the difference is that of the edited arguments, and only what it showed can run', async () => {
-    await writeFile(join(stage.project.root, 'project/terms.md'), 'net 30\n');
-    const page = await stage.begin('other-file', 'overwrite');
-    const card = page.locator('.ask-card');
-    const shown = () => card.locator('.diff .line:not(.same)').allTextContents();
-    await expect.poll(shown).toHaveLength(2);
-    let release = () => {};
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    await page.route('**/approvals/*/change', async (route) => {
-      if (route.request().method() === 'POST') await held;
-      await route.continue();
-    });
-    await card.getByRole('button', { name: 'Edit arguments' }).click();
-    const run = card.getByRole('button', { name: 'Run with these arguments' });
-    expect(await run.isDisabled()).toBe(false); // they are those of the call, whose difference is shown
-    await card.getByLabel('New path').fill('@project/terms.md');
-    expect(await run.isDisabled()).toBe(true);
-    await card.getByText('before your last change of the arguments').waitFor();
-    expect(await card.getByText('the file as it is now, and after this call').count()).toBe(0);
-    release();
-    await card.getByText('the file as it is now, and after this call').waitFor();
-    expect(await shown()).toContain('removed: net 30');
-    expect(await textOf(card.locator('.argument', { hasText: 'path' }).first())).toContain(
-      '@project/terms.md',
-    );
-    await card.getByLabel('New content').fill('net 14\n');
-    await expect.poll(shown).toEqual(['removed: net 30', 'added: net 14']);
-    await card.getByLabel('New path').fill('../outside.md');
-    await card.getByText('No difference can be shown: with these arguments: ').waitFor();
-    expect(await run.isDisabled()).toBe(false); // the daemon says it again
-    await card.getByRole('button', { name: 'Cancel' }).click();
-    await expect
-      .poll(shown)
-      .toEqual([`removed: line 30 ${'x'.repeat(200)}`, `added: thirty ${'x'.repeat(200)}`]);
-    await card.getByRole('button', { name: 'Edit arguments' }).click();
-    await card.getByLabel('New path').fill('@project/terms.md');
-    await card.getByLabel('New content').fill('net 7\n');
-    await expect.poll(shown).toEqual(['removed: net 30', 'added: net 7']);
-    await run.click();
-    await message(page, 'Noted:').waitFor();
-    expect(await readFile(join(stage.project.root, 'project/terms.md'), 'utf8')).toBe('net 7\n');
-  });
+  itLong(
+    'while arguments are edited, the difference is that of the edited arguments, and only what it showed can run',
+    async () => {
+      await writeFile(join(stage.project.root, 'project/terms.md'), 'net 30\n');
+      const page = await stage.begin('other-file', 'overwrite');
+      const card = page.locator('.ask-card');
+      const shown = () => card.locator('.diff .line:not(.same)').allTextContents();
+      await expect.poll(shown).toHaveLength(2);
+      let release = () => {};
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      await page.route('**/approvals/*/change', async (route) => {
+        if (route.request().method() === 'POST') await held;
+        await route.continue();
+      });
+      await card.getByRole('button', { name: 'Edit arguments' }).click();
+      const run = card.getByRole('button', { name: 'Run with these arguments' });
+      expect(await run.isDisabled()).toBe(false); // they are those of the call, whose difference is shown
+      await card.getByLabel('New path').fill('@project/terms.md');
+      expect(await run.isDisabled()).toBe(true);
+      await card.getByText('before your last change of the arguments').waitFor();
+      expect(await card.getByText('the file as it is now, and after this call').count()).toBe(0);
+      release();
+      await card.getByText('the file as it is now, and after this call').waitFor();
+      expect(await shown()).toContain('removed: net 30');
+      expect(await textOf(card.locator('.argument', { hasText: 'path' }).first())).toContain(
+        '@project/terms.md',
+      );
+      await card.getByLabel('New content').fill('net 14\n');
+      await expect.poll(shown).toEqual(['removed: net 30', 'added: net 14']);
+      await card.getByLabel('New path').fill('../outside.md');
+      await card.getByText('No difference can be shown: with these arguments: ').waitFor();
+      expect(await run.isDisabled()).toBe(false); // the daemon says it again
+      await card.getByRole('button', { name: 'Cancel' }).click();
+      await expect
+        .poll(shown)
+        .toEqual([`removed: line 30 ${'x'.repeat(200)}`, `added: thirty ${'x'.repeat(200)}`]);
+      await card.getByRole('button', { name: 'Edit arguments' }).click();
+      await card.getByLabel('New path').fill('@project/terms.md');
+      await card.getByLabel('New content').fill('net 7\n');
+      await expect.poll(shown).toEqual(['removed: net 30', 'added: net 7']);
+      await run.click();
+      await message(page, 'Noted:').waitFor();
+      expect(await readFile(join(stage.project.root, 'project/terms.md'), 'utf8')).toBe('net 7\n');
+    },
+  );
 
   it('an approval of a difference that does not hold any more is refused, and the new difference is shown', async () => {
     const file = join(stage.project.root, 'project/terms.md');
@@ -529,7 +536,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await stage.endOfTest(/status of 409/);
   });
 
-  it('a difference that changes while it is shown is answered when the new one was read', async () => {
+  itLong('a difference that changes while it is shown is answered when the new one was read', async () => {
     const file = join(stage.project.root, 'project/terms.md');
     await writeFile(file, 'net 30\n');
     const page = await stage.begin('changing', 'terms');
@@ -550,17 +557,20 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await readFile(file, 'utf8')).toBe('net 60\n');
   });
 
-  it('arguments that are texts are edited as texts, and the call runs with what was written', async () => {
-    const page = await stage.begin('plain', 'sleep');
-    const card = page.locator('.ask-card');
-    await card.getByRole('button', { name: 'Edit arguments' }).click();
-    const field = card.getByLabel('New command');
-    expect(await field.inputValue()).toMatch(/^sleep/);
-    await field.fill('echo "one"\necho two');
-    expect(await page.evaluate('document.activeElement.value')).toBe('echo "one"\necho two');
-    await card.getByRole('button', { name: 'Run with these arguments' }).click();
-    await expect.poll(() => textOf(message(page, 'Noted:'))).toMatch(/one\s+two/);
-  });
+  itLong(
+    'arguments that are texts are edited as texts, and the call runs with what was written',
+    async () => {
+      const page = await stage.begin('plain', 'sleep');
+      const card = page.locator('.ask-card');
+      await card.getByRole('button', { name: 'Edit arguments' }).click();
+      const field = card.getByLabel('New command');
+      expect(await field.inputValue()).toMatch(/^sleep/);
+      await field.fill('echo "one"\necho two');
+      expect(await page.evaluate('document.activeElement.value')).toBe('echo "one"\necho two');
+      await card.getByRole('button', { name: 'Run with these arguments' }).click();
+      await expect.poll(() => textOf(message(page, 'Noted:'))).toMatch(/one\s+two/);
+    },
+  );
 
   it('an operator allows what a call covers for its conversation: the next such call runs, and the thread says by which entry', async () => {
     const page = await stage.begin('allowed', 'write');
@@ -583,7 +593,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await allow.waitFor();
   });
 
-  it('a call with an unknown outcome gets a result only with a text', async () => {
+  itLong('a call with an unknown outcome gets a result only with a text', async () => {
     const page = await stage.begin('unknown', 'sleep');
     await page.getByRole('button', { name: 'Approve' }).click();
     await page.locator('.call.running').waitFor();
@@ -599,7 +609,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await message(page, 'Noted: all done').waitFor();
   });
 
-  it.runIf(hasLongTests)('a new conversation has the focus in its message field', async () => {
+  itLong('a new conversation has the focus in its message field', async () => {
     await post('listed', 'hello');
     const page = await stage.look();
     await page.locator('.row').first().waitFor();
@@ -607,35 +617,32 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
   });
 
-  it.runIf(hasLongTests)(
-    'a typed reason and a draft are kept over switching, the timeline and a reload',
-    async () => {
-      await post('reasons', 'shell');
-      await post('elsewhere', 'hello');
-      const page = await stage.look('#/c/reasons');
-      await page.getByLabel('Reason').fill('not on a Friday');
-      await page.getByLabel('Message').fill('half a sentence');
-      const isKept = async () => {
-        await expect.poll(() => page.getByLabel('Reason').inputValue()).toBe('not on a Friday');
-        await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('half a sentence');
-      };
-      await page.getByRole('link', { name: 'Timeline' }).click();
-      await page.locator('.timeline svg').first().waitFor();
-      await page.getByRole('link', { name: 'Thread', exact: true }).click();
-      await isKept();
-      await page.evaluate("location.hash = '#/c/elsewhere'");
-      await message(page, 'Noted: hello').waitFor();
-      await page.evaluate("location.hash = '#/c/reasons'");
-      await isKept();
-      await page.reload();
-      await isKept();
-      await page.getByRole('button', { name: 'Deny' }).click();
-      await message(page, 'Noted:').waitFor();
-      expect(
-        await page.evaluate('Object.keys(sessionStorage).filter((key) => key.includes("draft.")).length'),
-      ).toBe(1);
-    },
-  );
+  itLong('a typed reason and a draft are kept over switching, the timeline and a reload', async () => {
+    await post('reasons', 'shell');
+    await post('elsewhere', 'hello');
+    const page = await stage.look('#/c/reasons');
+    await page.getByLabel('Reason').fill('not on a Friday');
+    await page.getByLabel('Message').fill('half a sentence');
+    const isKept = async () => {
+      await expect.poll(() => page.getByLabel('Reason').inputValue()).toBe('not on a Friday');
+      await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('half a sentence');
+    };
+    await page.getByRole('link', { name: 'Timeline' }).click();
+    await page.locator('.timeline svg').first().waitFor();
+    await page.getByRole('link', { name: 'Thread', exact: true }).click();
+    await isKept();
+    await page.evaluate("location.hash = '#/c/elsewhere'");
+    await message(page, 'Noted: hello').waitFor();
+    await page.evaluate("location.hash = '#/c/reasons'");
+    await isKept();
+    await page.reload();
+    await isKept();
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await message(page, 'Noted:').waitFor();
+    expect(
+      await page.evaluate('Object.keys(sessionStorage).filter((key) => key.includes("draft.")).length'),
+    ).toBe(1);
+  });
 
   it('a failed tool is red and says why, and its output shows no control characters', async () => {
     const page = await stage.begin('failed', 'read');
@@ -686,7 +693,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await message(page, 'I am back.').count()).toBe(1);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a turn whose request is too large names the next step, in the thread and in the inbox',
     async () => {
       const page = await stage.begin('large', 'huge');
@@ -700,18 +707,21 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
-  it('a failure that repeats until the configuration is changed says what to change, in the thread and in the inbox', async () => {
-    const page = await stage.begin('locked', 'key');
-    const failed = page.locator('article.fault', { hasText: 'This turn failed' });
-    const advice = /Another try fails.*models\.default\.apiKey.*parley\.yaml.*parley doctor --probe/;
-    expect(await textOf(failed)).toMatch(advice);
-    expect(await failed.locator('.buttons > button').last().innerText()).toBe('Try again');
-    await page.evaluate("location.hash = '#/inbox'");
-    const item = await openItem(page, 'key');
-    await expect.poll(() => textOf(item)).toMatch(advice);
-  });
+  itLong(
+    'a failure that repeats until the configuration is changed says what to change, in the thread and in the inbox',
+    async () => {
+      const page = await stage.begin('locked', 'key');
+      const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+      const advice = /Another try fails.*models\.default\.apiKey.*parley\.yaml.*parley doctor --probe/;
+      expect(await textOf(failed)).toMatch(advice);
+      expect(await failed.locator('.buttons > button').last().innerText()).toBe('Try again');
+      await page.evaluate("location.hash = '#/inbox'");
+      const item = await openItem(page, 'key');
+      await expect.poll(() => textOf(item)).toMatch(advice);
+    },
+  );
 
-  it('an older failed turn leads to the next turn of its agent, and offers no other action', async () => {
+  itLong('an older failed turn leads to the next turn of its agent, and offers no other action', async () => {
     await post('older', 'key');
     const page = await stage.begin('older', 'hello');
     const failed = page.locator('article.fault', { hasText: 'This turn failed' });
@@ -725,14 +735,14 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toContain('Noted: hello');
   });
 
-  it('a question that could not be asked shows why in words', async () => {
+  itLong('a question that could not be asked shows why in words', async () => {
     const page = await stage.begin('unasked', '@dev ask me');
     const card = page.locator('.ask-card.question');
     expect(await textOf(card)).toMatch(/Which one\?\s+.*no tool ask.*TOOL_NOT_AVAILABLE/);
     expect(await card.innerText()).not.toContain('{');
   });
 
-  it('a turn that a person stopped is no failure', async () => {
+  itLong('a turn that a person stopped is no failure', async () => {
     const page = await stage.begin('ended', 'slowly');
     await page.locator('article.draft').waitFor();
     await page.getByRole('button', { name: 'Stop', exact: true }).click();
@@ -740,7 +750,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await page.locator('article.fault').count()).toBe(0);
   });
 
-  it.runIf(hasLongTests)('a stop moves nothing of the partial answer, in no frame', async () => {
+  itLong('a stop moves nothing of the partial answer, in no frame', async () => {
     const page = await stage.begin('still', 'slowly');
     await message(page, 'word word').waitFor();
     await page.evaluate(`{
@@ -761,7 +771,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     );
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'after a stop each agent is marked as stopped, and the header offers what fits the agents',
     async () => {
       const page = await stage.begin('stopped', 'hello', 'Noted: hello');

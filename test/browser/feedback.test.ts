@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/conversation/index.ts';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import { escapeLater, message, pressAlone, sharedStage, textOf } from './support.ts';
 
 describe.skipIf(chromiumPath === null)('thumbs for an answer in the console', () => {
@@ -57,26 +58,29 @@ describe.skipIf(chromiumPath === null)('thumbs for an answer in the console', ()
     ]);
   });
 
-  it('a note that is not saved takes the focus when a person opens it, and not when its entry is drawn again', async () => {
-    const page = await stage.begin('noted', 'hello', 'Noted: hello');
-    await page.getByRole('button', { name: 'Good answer, entry 2' }).click();
-    await page.getByRole('button', { name: 'Add a note' }).press('Enter');
-    await page.keyboard.type('Half');
-    const note = page.getByLabel('Note on entry 2');
-    expect(await note.inputValue()).toBe('Half');
-    await page.keyboard.press('Escape');
-    await pressAlone(page, 'i');
-    await page.getByRole('heading', { name: 'Inbox' }).waitFor();
-    await escapeLater(page);
-    await note.waitFor();
-    expect(await note.and(page.locator(':focus')).count()).toBe(0);
-    await pressAlone(page, 'i');
-    await page.getByRole('heading', { name: 'Inbox' }).waitFor();
-    await page.goBack();
-    await expect.poll(() => note.inputValue()).toBe('Half');
-  });
+  itLong(
+    'a note that is not saved takes the focus when a person opens it, and not when its entry is drawn again',
+    async () => {
+      const page = await stage.begin('noted', 'hello', 'Noted: hello');
+      await page.getByRole('button', { name: 'Good answer, entry 2' }).click();
+      await page.getByRole('button', { name: 'Add a note' }).press('Enter');
+      await page.keyboard.type('Half');
+      const note = page.getByLabel('Note on entry 2');
+      expect(await note.inputValue()).toBe('Half');
+      await page.keyboard.press('Escape');
+      await pressAlone(page, 'i');
+      await page.getByRole('heading', { name: 'Inbox' }).waitFor();
+      await escapeLater(page);
+      await note.waitFor();
+      expect(await note.and(page.locator(':focus')).count()).toBe(0);
+      await pressAlone(page, 'i');
+      await page.getByRole('heading', { name: 'Inbox' }).waitFor();
+      await page.goBack();
+      await expect.poll(() => note.inputValue()).toBe('Half');
+    },
+  );
 
-  it('a message of a person has no thumbs', async () => {
+  itLong('a message of a person has no thumbs', async () => {
     const page = await stage.begin('mine', 'hello', 'Noted: hello');
     const mine = message(page, 'hello').first();
     expect(await mine.getByRole('button', { name: 'answer, entry' }).count()).toBe(0);

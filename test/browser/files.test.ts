@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type FilePart, filesOf, type MessageEntry } from '../../src/conversation/index.ts';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
+import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { pngOf, WITH_SCRIPT } from '../support/uploaded-files.ts';
 import { message, type Stage, sharedStage, textOf, write } from './support.ts';
@@ -136,7 +137,7 @@ describe.skipIf(chromiumPath === null)('files in the message field', () => {
     ]);
   });
 
-  it('a pasted text of an office program stays a text, though a picture of it comes along', async () => {
+  itLong('a pasted text of an office program stays a text, though a picture of it comes along', async () => {
     const page = await stage.look('#/c/office');
     await field(page).waitFor();
     expect(await give(page, 'paste', [png('image.png')], { 'text/rtf': '{}', 'text/plain': 'cells' })).toBe(
@@ -172,7 +173,7 @@ describe.skipIf(chromiumPath === null)('files in the message field', () => {
     await expect.poll(() => textOf(page.locator('.head h2'))).toBe('first.png');
   });
 
-  it('the share of an upload that is sent is shown, and read by screen readers', async () => {
+  itLong('the share of an upload that is sent is shown, and read by screen readers', async () => {
     const page = await stage.look('#/c/progress');
     await field(page).waitFor();
     const network = await page.context().newCDPSession(page);
@@ -238,40 +239,45 @@ describe.skipIf(chromiumPath === null)('files in the message field', () => {
     await message(page, 'see this').first().waitFor();
   });
 
-  it('files that were not uploaded before a reload are named, and are chosen again, in a draft and in a kept post', async () => {
-    const page = await stage.look('#/c/reloaded');
-    await field(page).waitFor();
-    await choose(page, png('there.png'));
-    await isUploaded(page, 1);
-    await page.route('**/api/blobs*', (route) => route.abort());
-    await choose(page, text('kept.txt'));
-    await chosen(page).nth(1).waitFor();
-    await write(page, 'kept text');
-    await page.locator('.kept-posts li.waiting').waitFor();
-    await choose(page, text('draft.txt'));
-    await field(page).fill('draft text');
-    await page.unroute('**/api/blobs*');
-    await page.reload();
-    const kept = page.locator('.kept-posts li.refused').first();
-    expect(await textOf(kept)).toMatch(/kept text[\s\S]*Not sent: choose again, or remove: kept\.txt/);
-    expect(await textOf(chosen(page))).toMatch(/draft\.txt[\s\S]*lost with the reload/);
-    await chosen(page).getByLabel('Choose draft.txt again').setInputFiles(text('draft.txt'));
-    await kept.getByLabel('Choose kept.txt again').setInputFiles(text('kept.txt'));
-    await isUploaded(page, 1);
-    await kept.getByRole('button', { name: 'Send again' }).click();
-    await message(page, 'kept text').first().waitFor();
-    await field(page).press('Enter');
-    await message(page, 'draft text').first().waitFor();
-    const names = (await messagesIn(stage, 'reloaded', 2)).map((entry) =>
-      filesOf(entry).map(({ name }) => name),
-    );
-    expect(names).toEqual([['there.png', 'kept.txt'], ['draft.txt']]);
-  });
+  itLong(
+    'files that were not uploaded before a reload are named, and are chosen again, in a draft and in a kept post',
+    async () => {
+      const page = await stage.look('#/c/reloaded');
+      await field(page).waitFor();
+      await choose(page, png('there.png'));
+      await isUploaded(page, 1);
+      await page.route('**/api/blobs*', (route) => route.abort());
+      await choose(page, text('kept.txt'));
+      await chosen(page).nth(1).waitFor();
+      await write(page, 'kept text');
+      await page.locator('.kept-posts li.waiting').waitFor();
+      await choose(page, text('draft.txt'));
+      await field(page).fill('draft text');
+      await page.unroute('**/api/blobs*');
+      await page.reload();
+      const kept = page.locator('.kept-posts li.refused').first();
+      expect(await textOf(kept)).toMatch(/kept text[\s\S]*Not sent: choose again, or remove: kept\.txt/);
+      expect(await textOf(chosen(page))).toMatch(/draft\.txt[\s\S]*lost with the reload/);
+      await chosen(page).getByLabel('Choose draft.txt again').setInputFiles(text('draft.txt'));
+      await kept.getByLabel('Choose kept.txt again').setInputFiles(text('kept.txt'));
+      await isUploaded(page, 1);
+      await kept.getByRole('button', { name: 'Send again' }).click();
+      await message(page, 'kept text').first().waitFor();
+      await field(page).press('Enter');
+      await message(page, 'draft text').first().waitFor();
+      const names = (await messagesIn(stage, 'reloaded', 2)).map((entry) =>
+        filesOf(entry).map(({ name }) => name),
+      );
+      expect(names).toEqual([['there.png', 'kept.txt'], ['draft.txt']]);
+    },
+  );
 
-  it('a folder that is dropped is refused in words, and uploads continue with the next file', async () => {
-    const page = await stage.look('#/c/folder');
-    await field(page).waitFor();
-    await page.evaluate(`(() => {
+  itLong(
+    'a folder that is dropped is refused in words, and uploads continue with the next file',
+    async () => {
+      const page = await stage.look('#/c/folder');
+      await field(page).waitFor();
+      await page.evaluate(`(() => {
       const { slice } = Blob.prototype;
       Blob.prototype.slice = function (...range) {
         const part = slice.apply(this, range);
@@ -279,10 +285,11 @@ describe.skipIf(chromiumPath === null)('files in the message field', () => {
         return part;
       };
     })()`);
-    await choose(page, text('folder', 'x', 'x/folder'), text('next.txt'));
-    await isUploaded(page, 1);
-    expect(await textOf(page.locator('.chosen-files .refused'))).toMatch(/folder[\s\S]*cannot be read/);
-  });
+      await choose(page, text('folder', 'x', 'x/folder'), text('next.txt'));
+      await isUploaded(page, 1);
+      expect(await textOf(page.locator('.chosen-files .refused'))).toMatch(/folder[\s\S]*cannot be read/);
+    },
+  );
 });
 
 describe.skipIf(chromiumPath === null)('files in the thread', () => {
@@ -300,7 +307,7 @@ describe.skipIf(chromiumPath === null)('files in the thread', () => {
       "[...document.querySelectorAll('.files img')].filter((one) => one.naturalWidth > 0).length",
     );
 
-  it.runIf(hasLongTests)('pictures have their size before they are loaded: nothing moves', async () => {
+  itLong('pictures have their size before they are loaded: nothing moves', async () => {
     for (const size of [
       [1_200, 300],
       [40, 900],
@@ -338,7 +345,7 @@ describe.skipIf(chromiumPath === null)('files in the thread', () => {
     expect(await page.evaluate('window.shifts')).toEqual([]);
   });
 
-  it.runIf(hasLongTests)('pictures far from the screen are not loaded', async () => {
+  itLong('pictures far from the screen are not loaded', async () => {
     await postFiles(
       stage,
       'lazy',
@@ -354,7 +361,7 @@ describe.skipIf(chromiumPath === null)('files in the thread', () => {
     await isShown(page.locator('.thumbnail').first().locator('img'));
   });
 
-  it('the viewer is used with the keyboard, Esc closes it alone, and the focus returns', async () => {
+  itLong('the viewer is used with the keyboard, Esc closes it alone, and the focus returns', async () => {
     const page = await open(
       'viewer',
       png('one.png'),
@@ -383,20 +390,23 @@ describe.skipIf(chromiumPath === null)('files in the thread', () => {
     expect(await page.evaluate('document.activeElement.ariaLabel')).toMatch(/^Show two\.png/);
   });
 
-  it('the hidden characters of a name are visible, and its file is saved under a name without them', async () => {
-    const page = await open('hostile', text(HOSTILE, 'harmless'));
-    const name = page.locator('.files .file-name');
-    expect(await textOf(name)).toBe('../..\\up\\u202egpj.exe\\n<img src=x onerror=alert(1)>\\u0007.txt');
-    expect(await name.locator('mark').allInnerTexts()).toEqual(['\\u202e', '\\n', '\\u0007']);
-    const saved = page.waitForEvent('download');
-    await page.getByRole('link', { name: /^Download / }).click();
-    const file = await saved;
-    expect(file.suggestedFilename()).toMatch(/^[\w.,()= -]+\.txt$/);
-    expect(await readFile(await file.path(), 'utf8')).toBe('harmless');
-    await field(page).waitFor();
-    await choose(page, text(HOSTILE));
-    expect(await chosen(page).locator('mark').allInnerTexts()).toEqual(['\\u202e', '\\n', '\\u0007']);
-  });
+  itLong(
+    'the hidden characters of a name are visible, and its file is saved under a name without them',
+    async () => {
+      const page = await open('hostile', text(HOSTILE, 'harmless'));
+      const name = page.locator('.files .file-name');
+      expect(await textOf(name)).toBe('../..\\up\\u202egpj.exe\\n<img src=x onerror=alert(1)>\\u0007.txt');
+      expect(await name.locator('mark').allInnerTexts()).toEqual(['\\u202e', '\\n', '\\u0007']);
+      const saved = page.waitForEvent('download');
+      await page.getByRole('link', { name: /^Download / }).click();
+      const file = await saved;
+      expect(file.suggestedFilename()).toMatch(/^[\w.,()= -]+\.txt$/);
+      expect(await readFile(await file.path(), 'utf8')).toBe('harmless');
+      await field(page).waitFor();
+      await choose(page, text(HOSTILE));
+      expect(await chosen(page).locator('mark').allInnerTexts()).toEqual(['\\u202e', '\\n', '\\u0007']);
+    },
+  );
 
   const RUN = [
     [
@@ -427,7 +437,7 @@ describe.skipIf(chromiumPath === null)('files in the thread', () => {
     },
   );
 
-  it('a picture that cannot be loaded says why, in its place', async () => {
+  itLong('a picture that cannot be loaded says why, in its place', async () => {
     await postFiles(stage, 'gone', png('gone.png'));
     const page = await stage.look();
     const refusal = { code: 'BLOB_DAMAGED', detail: 'the stored bytes are damaged', hint: '' };

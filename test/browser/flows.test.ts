@@ -2,7 +2,7 @@ import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/conversation/index.ts';
 import { chromiumPath } from '../support/browser.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { centreOf, clickAgain, message, sharedStage, textOf, write } from './support.ts';
 
 /** By how many pixels each entry covers the next one. */
@@ -90,19 +90,22 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     expect(await stage.api('GET', 'conversations/twin-one')).toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  it('a conversation that was deleted elsewhere says so at once, and a message begins it anew', async () => {
-    await talk('elsewhere', 'the first text');
-    const page = await stage.look('#/c/elsewhere');
-    await message(page, 'Noted: the first text').waitFor();
-    await page.getByLabel('Your name').fill('Alice');
-    await page.getByLabel('Your name').press('Tab');
-    await stage.api('DELETE', 'conversations/elsewhere');
-    await page.getByText('This conversation was deleted. Your next message begins a new one.').waitFor();
-    await write(page, 'the second text');
-    await message(page, 'Noted: the second text').waitFor();
-    expect(await message(page, 'the first text').count()).toBe(0);
-    expect(await page.getByText('This conversation was deleted').count()).toBe(0);
-  });
+  itLong(
+    'a conversation that was deleted elsewhere says so at once, and a message begins it anew',
+    async () => {
+      await talk('elsewhere', 'the first text');
+      const page = await stage.look('#/c/elsewhere');
+      await message(page, 'Noted: the first text').waitFor();
+      await page.getByLabel('Your name').fill('Alice');
+      await page.getByLabel('Your name').press('Tab');
+      await stage.api('DELETE', 'conversations/elsewhere');
+      await page.getByText('This conversation was deleted. Your next message begins a new one.').waitFor();
+      await write(page, 'the second text');
+      await message(page, 'Noted: the second text').waitFor();
+      expect(await message(page, 'the first text').count()).toBe(0);
+      expect(await page.getByText('This conversation was deleted').count()).toBe(0);
+    },
+  );
 
   it('lines of people are shown as typed, and those of an agent as Markdown', async () => {
     await talk('lines', 'one\ntwo');
@@ -189,7 +192,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     expect(await textOf(page.locator('.question').last())).toMatch(/answered by .+: a warm grey/);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'of two questions a button answers its own, and an answer that comes after another one says so',
     async () => {
       const page = await stage.begin('both', 'ask both');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import {
   centreOf,
   clickAgain,
@@ -152,7 +152,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     }
   });
 
-  it.runIf(hasLongTests)('after an answer the next key selects the item that took its place', async () => {
+  itLong('after an answer the next key selects the item that took its place', async () => {
     const page = await stage.look();
     for (const name of ['top', 'middle', 'end']) await post(name, `write it, ${name}`);
     await page.keyboard.press('i');
@@ -177,7 +177,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     }
   });
 
-  it('after an answer of another person the next key selects the item that took its place', async () => {
+  itLong('after an answer of another person the next key selects the item that took its place', async () => {
     for (const name of ['upper', 'taken', 'lower']) await post(name, `write it, ${name}`);
     const page = await stage.look('#/inbox');
     await until(() => page.locator('.inbox-entry').count()).toBe(3);
@@ -197,7 +197,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await stage.endOfTest(/status of 404/); // the difference of a call that a stop has just ended
   });
 
-  it('shows thirty items at first, and the others at the press of a button', async () => {
+  itLong('shows thirty items at first, and the others at the press of a button', async () => {
     await post('many', 'ask many');
     const page = await stage.look('#/inbox');
     await until(() => page.locator('.inbox-entry').count()).toBe(30);
@@ -231,36 +231,33 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await page.getByText('Nothing needs you.').waitFor();
   });
 
-  it.runIf(hasLongTests)(
-    'a click at the place of an answered card does not answer the card that moved there',
-    async () => {
-      const page = await stage.look('#/inbox');
-      await post('answered', 'write it, answered');
-      await item(page, 'answered').getByRole('button', { name: 'Approve' }).waitFor();
-      await post('moved', 'write it, moved');
-      await item(page, 'moved').waitFor();
-      const answers: string[] = [];
-      // The buttons of the other card come after the second click, which reaches none.
-      await page.route('**/approvals/*/change', async (route) => {
-        await page.waitForTimeout(300);
-        await route.continue();
-      });
-      page.on('request', (request) => request.method() === 'POST' && answers.push(request.url()));
-      await page.evaluate('window.now = Date.now(); Date.now = () => window.now');
-      const { x, y } = await centreOf(item(page, 'answered').getByRole('button', { name: 'Approve' }));
-      await page.mouse.click(x, y);
-      await item(page, 'answered').waitFor({ state: 'detached' });
-      await page.mouse.click(x, y);
-      await item(page, 'moved').getByRole('button', { name: 'Approve' }).waitFor();
-      expect(await clickAgain(page)).toBe(false);
-      await page.mouse.click(x, y);
-      expect(answers).toHaveLength(1);
-      await page.evaluate('window.now += 1000');
-      await page.mouse.click(x, y);
-      await item(page, 'moved').waitFor({ state: 'detached' });
-      expect(answers).toHaveLength(2);
-    },
-  );
+  itLong('a click at the place of an answered card does not answer the card that moved there', async () => {
+    const page = await stage.look('#/inbox');
+    await post('answered', 'write it, answered');
+    await item(page, 'answered').getByRole('button', { name: 'Approve' }).waitFor();
+    await post('moved', 'write it, moved');
+    await item(page, 'moved').waitFor();
+    const answers: string[] = [];
+    // The buttons of the other card come after the second click, which reaches none.
+    await page.route('**/approvals/*/change', async (route) => {
+      await page.waitForTimeout(300);
+      await route.continue();
+    });
+    page.on('request', (request) => request.method() === 'POST' && answers.push(request.url()));
+    await page.evaluate('window.now = Date.now(); Date.now = () => window.now');
+    const { x, y } = await centreOf(item(page, 'answered').getByRole('button', { name: 'Approve' }));
+    await page.mouse.click(x, y);
+    await item(page, 'answered').waitFor({ state: 'detached' });
+    await page.mouse.click(x, y);
+    await item(page, 'moved').getByRole('button', { name: 'Approve' }).waitFor();
+    expect(await clickAgain(page)).toBe(false);
+    await page.mouse.click(x, y);
+    expect(answers).toHaveLength(1);
+    await page.evaluate('window.now += 1000');
+    await page.mouse.click(x, y);
+    await item(page, 'moved').waitFor({ state: 'detached' });
+    expect(answers).toHaveLength(2);
+  });
 
   it('the palette runs the answers of the chosen item', async () => {
     await post('by-name', 'write it by name');
@@ -360,7 +357,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await until(() => textOf(count)).toBe(String(before - 1));
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'Esc in a field selects its item, and then returns to the conversation from which the inbox was opened',
     async () => {
       await post('before', 'hello');
@@ -382,28 +379,31 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     },
   );
 
-  it('a person who chose it gets one notification and one sound for all tabs, of new items alone', async () => {
-    const page = await stage.look();
-    const tabs = [page, await page.context().newPage()];
-    for (const tab of tabs) {
-      await tab.addInitScript(FAKE_ALERTS);
-      await tab.goto(`${stage.url}/?fake#/inbox`); // loads it, also in the page that has it
-      await tab.getByLabel('Notify me').waitFor();
-    }
-    await page.getByLabel('Notify me').check();
-    await page.getByLabel('Sound').check();
-    for (const tab of tabs) {
-      await tab.reload();
-      await tab.locator('.inbox-body').waitFor();
-      await until(() => tab.locator('main.inbox').getAttribute('aria-busy')).toBe('false');
-    }
-    await post('late', 'ask me late');
-    for (const tab of tabs) await item(tab, 'ask me late').waitFor();
-    const told = await Promise.all(tabs.map((tab) => tab.evaluate<string[]>('window.told')));
-    expect(told.flat().sort()).toEqual(['Answer needed: ask me late', 'sound']);
-  });
+  itLong(
+    'a person who chose it gets one notification and one sound for all tabs, of new items alone',
+    async () => {
+      const page = await stage.look();
+      const tabs = [page, await page.context().newPage()];
+      for (const tab of tabs) {
+        await tab.addInitScript(FAKE_ALERTS);
+        await tab.goto(`${stage.url}/?fake#/inbox`); // loads it, also in the page that has it
+        await tab.getByLabel('Notify me').waitFor();
+      }
+      await page.getByLabel('Notify me').check();
+      await page.getByLabel('Sound').check();
+      for (const tab of tabs) {
+        await tab.reload();
+        await tab.locator('.inbox-body').waitFor();
+        await until(() => tab.locator('main.inbox').getAttribute('aria-busy')).toBe('false');
+      }
+      await post('late', 'ask me late');
+      for (const tab of tabs) await item(tab, 'ask me late').waitFor();
+      const told = await Promise.all(tabs.map((tab) => tab.evaluate<string[]>('window.told')));
+      expect(told.flat().sort()).toEqual(['Answer needed: ask me late', 'sound']);
+    },
+  );
 
-  it.runIf(hasLongTests)('it fits 320 pixels, and the list leads to it and back', async () => {
+  itLong('it fits 320 pixels, and the list leads to it and back', async () => {
     await post('narrow', 'write it, narrow');
     const page = await stage.look('', { viewport: { width: 320, height: 640 } });
     await page.locator('.inbox-link').click();
@@ -415,18 +415,21 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await page.locator('.row').first().waitFor();
   });
 
-  it('conversations with equal titles have their ids on the first page and in the inbox, as in the list', async () => {
-    for (const id of ['alike-one', 'alike-two', 'unlike'])
-      await post(id, id === 'unlike' ? 'ask me alone' : 'ask me alike');
-    const page = await stage.look();
-    const needs = page.getByRole('region', { name: 'Needs you' }).locator('li .title');
-    await until(() => needs.filter({ hasText: 'alike' }).locator('.id').allInnerTexts()).toEqual([
-      'alike-one',
-      'alike-two',
-    ]);
-    await page.evaluate("location.hash = '#/inbox'");
-    await until(() => page.locator('.inbox h3').allInnerTexts()).toContain('ask me alone');
-    const heads = page.locator('.inbox h3', { hasText: 'alike' });
-    expect(await heads.locator('.id').allInnerTexts()).toEqual(['alike-one', 'alike-two']);
-  });
+  itLong(
+    'conversations with equal titles have their ids on the first page and in the inbox, as in the list',
+    async () => {
+      for (const id of ['alike-one', 'alike-two', 'unlike'])
+        await post(id, id === 'unlike' ? 'ask me alone' : 'ask me alike');
+      const page = await stage.look();
+      const needs = page.getByRole('region', { name: 'Needs you' }).locator('li .title');
+      await until(() => needs.filter({ hasText: 'alike' }).locator('.id').allInnerTexts()).toEqual([
+        'alike-one',
+        'alike-two',
+      ]);
+      await page.evaluate("location.hash = '#/inbox'");
+      await until(() => page.locator('.inbox h3').allInnerTexts()).toContain('ask me alone');
+      const heads = page.locator('.inbox h3', { hasText: 'alike' });
+      expect(await heads.locator('.id').allInnerTexts()).toEqual(['alike-one', 'alike-two']);
+    },
+  );
 });

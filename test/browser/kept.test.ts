@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
 
@@ -115,7 +116,7 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     expect(who).toMatchObject({ name: 'Alice' });
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a kept post of an older page, which names no writer, waits for the decision of the person (OUTBOX-5)',
     async () => {
       const page = await openAs(ALICE, 'older');
@@ -199,7 +200,7 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     },
   );
 
-  it('the console can be used while the storage of the browser is full', async () => {
+  itLong('the console can be used while the storage of the browser is full', async () => {
     const page = await openAs(ALICE);
     await page.evaluate(`localStorage.removeItem('parley.seen');
       for (const storage of [localStorage, sessionStorage])
@@ -211,23 +212,26 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     await message(page, 'Noted: without room').waitFor();
   });
 
-  it('keys of an input method write a word, and neither leave the field nor choose what is found (KEYS-2)', async () => {
-    const page = await openAs(ALICE);
-    await message(page, 'hello').first().waitFor();
-    const compose = (key: string) =>
-      page.evaluate(
-        `document.activeElement.dispatchEvent(new KeyboardEvent('keydown',
+  itLong(
+    'keys of an input method write a word, and neither leave the field nor choose what is found (KEYS-2)',
+    async () => {
+      const page = await openAs(ALICE);
+      await message(page, 'hello').first().waitFor();
+      const compose = (key: string) =>
+        page.evaluate(
+          `document.activeElement.dispatchEvent(new KeyboardEvent('keydown',
           { key: '${key}', isComposing: true, bubbles: true, cancelable: true }))`,
-      );
-    await page.getByLabel('Message').fill('に');
-    await compose('Escape');
-    expect(await page.evaluate('document.activeElement.id')).toBe('composer');
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('lena');
-    await page.locator('.palette [aria-selected="true"]').waitFor();
-    await compose('Enter');
-    expect(await page.locator('.palette[open]').count()).toBe(1);
-    await page.keyboard.press('Enter');
-    await page.locator('.palette[open]').waitFor({ state: 'detached' });
-  });
+        );
+      await page.getByLabel('Message').fill('に');
+      await compose('Escape');
+      expect(await page.evaluate('document.activeElement.id')).toBe('composer');
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('lena');
+      await page.locator('.palette [aria-selected="true"]').waitFor();
+      await compose('Enter');
+      expect(await page.locator('.palette[open]').count()).toBe(1);
+      await page.keyboard.press('Enter');
+      await page.locator('.palette[open]').waitFor({ state: 'detached' });
+    },
+  );
 });

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { inboxItem, message, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { RULES } from './team.ts';
@@ -61,7 +62,7 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     expect(await page.locator('.ask-card:not(.answered)').count()).toBe(1);
   });
 
-  it('after Esc in a field, an arrow key goes on from the entry of the field', async () => {
+  itLong('after Esc in a field, an arrow key goes on from the entry of the field', async () => {
     const page = await stage.begin('from-field', 'write it');
     await page.getByLabel('Reason').waitFor();
     for (const text of ['one more', 'and another']) {
@@ -101,7 +102,7 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await item.waitFor({ state: 'detached' });
   });
 
-  it('answers the call that Tab reached, stays at its entry, and answers the other one', async () => {
+  itLong('answers the call that Tab reached, stays at its entry, and answers the other one', async () => {
     const page = await stage.begin('two', 'two files');
     const cards = page.locator('.ask-card');
     await page.setViewportSize({ width: 1280, height: 1800 });
@@ -128,16 +129,19 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     expect(calls).toContain('two.md');
   });
 
-  it('an action of an entry is found by its words, and after a note the focus stays at its entry', async () => {
-    const page = await stage.begin('rated', 'hello', 'Noted: hello');
-    await run(page, 'good answer');
-    await page.getByRole('button', { name: 'Add a note' }).focus();
-    await page.keyboard.press('Enter');
-    await page.keyboard.type('well said');
-    await page.keyboard.press('Enter');
-    await page.locator('.feedback').filter({ hasText: 'well said' }).waitFor();
-    await expect.poll(() => focused(page)).toBe('ARTICLE');
-  });
+  itLong(
+    'an action of an entry is found by its words, and after a note the focus stays at its entry',
+    async () => {
+      const page = await stage.begin('rated', 'hello', 'Noted: hello');
+      await run(page, 'good answer');
+      await page.getByRole('button', { name: 'Add a note' }).focus();
+      await page.keyboard.press('Enter');
+      await page.keyboard.type('well said');
+      await page.keyboard.press('Enter');
+      await page.locator('.feedback').filter({ hasText: 'well said' }).waitFor();
+      await expect.poll(() => focused(page)).toBe('ARTICLE');
+    },
+  );
 
   it.each(hasLongTests ? ['ArrowUp', 'k', 'G', 'link', 'newest'] : ['G'])(
     'the end of a long call that waits comes in no frame into sight by %s, and its key leads there first',
@@ -177,75 +181,72 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     },
   );
 
-  it.runIf(hasLongTests)(
-    'actions on a long call lead to its end first, and into sight what they focus',
-    async () => {
-      const page = await stage.begin('long-by-name', 'long one');
-      const readOn = page.getByRole('button', { name: 'Read on to answer' });
-      const seen = page.locator('.ask-card.seen');
-      const expectInSight = (name: string) =>
-        expect
-          .poll(() =>
-            page.evaluate(`(() => {
+  itLong('actions on a long call lead to its end first, and into sight what they focus', async () => {
+    const page = await stage.begin('long-by-name', 'long one');
+    const readOn = page.getByRole('button', { name: 'Read on to answer' });
+    const seen = page.locator('.ask-card.seen');
+    const expectInSight = (name: string) =>
+      expect
+        .poll(() =>
+          page.evaluate(`(() => {
             const one = document.activeElement;
             const { top, bottom } = one.getBoundingClientRect();
             const thread = document.querySelector('.thread').getBoundingClientRect();
             return top >= thread.top && bottom <= thread.bottom ? (one.ariaLabel ?? one.closest('label, button')?.innerText) : '';
           })()`),
-          )
-          .toContain(name);
-      await readOn.waitFor();
-      await run(page, 'edit arguments');
-      await expectInSight('New path');
-      await page.getByRole('button', { name: 'Cancel' }).click();
+        )
+        .toContain(name);
+    await readOn.waitFor();
+    await run(page, 'edit arguments');
+    await expectInSight('New path');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.reload();
+    await readOn.press('Enter');
+    await page.locator('.ask-card.seen:focus').waitFor();
+    for (const action of ['read on to answer', 'approve']) {
       await page.reload();
-      await readOn.press('Enter');
-      await page.locator('.ask-card.seen:focus').waitFor();
-      for (const action of ['read on to answer', 'approve']) {
-        await page.reload();
-        await readOn.waitFor();
-        await run(page, action);
-        await seen.waitFor();
-      }
-      await expectInSight('Approve');
-      expect(await page.locator('.ask-card').count()).toBe(1);
-      await run(page, 'approve');
-      await message(page, 'That is what came of it').waitFor();
-    },
-  );
-
-  it.runIf(hasLongTests)(
-    'after the answer to the second of two questions the focus stays at their entry',
-    async () => {
-      const page = await stage.begin('both', 'ask both');
-      const second = page.locator('.ask-card', { hasText: 'Which form?' });
-      await second.getByLabel('Your answer').fill('oval');
-      await page.keyboard.press('Enter');
-      await page.getByText('oval').last().waitFor();
-      await expect.poll(() => focused(page)).toBe('ARTICLE');
-    },
-  );
-
-  it('a failed turn is tried again by its key, and the palette tells the calls of an entry apart', async () => {
-    const page = await stage.begin('fails', 'break it');
-    const again = page.getByRole('button', { name: 'Try again' });
-    await again.waitFor();
-    await page.getByLabel('Message').press('Escape');
-    await page.keyboard.press('ArrowUp');
-    await page.keyboard.press('ArrowDown');
-    await pressAlone(page, 'r');
-    await message(page, 'Continue.').first().waitFor();
-    await write(page, 'two files');
-    await expect.poll(() => page.locator('.ask-card').count()).toBe(2);
-    await page.getByLabel('Message').press('Escape');
-    await page.keyboard.press('G');
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('>appr'); // more words of the inbox fit it
-    const found = page.getByRole('dialog').getByRole('option');
-    await expect.poll(() => textOf(found.nth(0))).toContain('one.md');
-    expect(await textOf(found.nth(1))).toContain('two.md');
-    expect(await textOf(found.nth(1))).not.toContain('as JSON');
+      await readOn.waitFor();
+      await run(page, action);
+      await seen.waitFor();
+    }
+    await expectInSight('Approve');
+    expect(await page.locator('.ask-card').count()).toBe(1);
+    await run(page, 'approve');
+    await message(page, 'That is what came of it').waitFor();
   });
+
+  itLong('after the answer to the second of two questions the focus stays at their entry', async () => {
+    const page = await stage.begin('both', 'ask both');
+    const second = page.locator('.ask-card', { hasText: 'Which form?' });
+    await second.getByLabel('Your answer').fill('oval');
+    await page.keyboard.press('Enter');
+    await page.getByText('oval').last().waitFor();
+    await expect.poll(() => focused(page)).toBe('ARTICLE');
+  });
+
+  itLong(
+    'a failed turn is tried again by its key, and the palette tells the calls of an entry apart',
+    async () => {
+      const page = await stage.begin('fails', 'break it');
+      const again = page.getByRole('button', { name: 'Try again' });
+      await again.waitFor();
+      await page.getByLabel('Message').press('Escape');
+      await page.keyboard.press('ArrowUp');
+      await page.keyboard.press('ArrowDown');
+      await pressAlone(page, 'r');
+      await message(page, 'Continue.').first().waitFor();
+      await write(page, 'two files');
+      await expect.poll(() => page.locator('.ask-card').count()).toBe(2);
+      await page.getByLabel('Message').press('Escape');
+      await page.keyboard.press('G');
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('>appr'); // more words of the inbox fit it
+      const found = page.getByRole('dialog').getByRole('option');
+      await expect.poll(() => textOf(found.nth(0))).toContain('one.md');
+      expect(await textOf(found.nth(1))).toContain('two.md');
+      expect(await textOf(found.nth(1))).not.toContain('as JSON');
+    },
+  );
 
   it('Enter after “?” runs nothing, and an action is chosen with an arrow key or words', async () => {
     const page = await stage.begin('help', 'hello', 'Noted: hello');

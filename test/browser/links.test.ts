@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { escapeLater, message, sharedStage, textOf } from './support.ts';
 
@@ -76,54 +77,60 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     await page.getByRole('heading', { name: 'New conversation' }).waitFor();
   });
 
-  it('Esc closes the filters, and later leads from the thread to the list, which stays beside it', async () => {
-    await talk('filtered', 'hello');
-    const page = await stage.look('#/c/filtered');
-    await message(page, 'Noted: hello').waitFor();
-    await page.getByRole('button', { name: 'Filter' }).click();
-    await page.locator('.filters').waitFor();
-    await page.keyboard.press('Escape');
-    await page.locator('.filters').waitFor({ state: 'detached' });
-    expect(page.url()).toMatch(/#\/c\/filtered$/);
-    await escapeLater(page);
-    await expect.poll(() => page.evaluate('document.activeElement.className')).toMatch(/^row/);
-    expect(page.url()).toMatch(/#\/c\/filtered$/);
-  });
-
-  it('a person who closes something with two quick Esc keeps the conversation, whatever was open (KEYS-1)', async () => {
-    await talk('kept', 'hello');
-    const page = await stage.look('#/c/kept');
-    await message(page, 'Noted: hello').waitFor();
-    const escapeTwice = async () => {
-      await escapeLater(page);
+  itLong(
+    'Esc closes the filters, and later leads from the thread to the list, which stays beside it',
+    async () => {
+      await talk('filtered', 'hello');
+      const page = await stage.look('#/c/filtered');
+      await message(page, 'Noted: hello').waitFor();
+      await page.getByRole('button', { name: 'Filter' }).click();
+      await page.locator('.filters').waitFor();
       await page.keyboard.press('Escape');
-      await expect.poll(() => page.url()).toMatch(/#\/c\/kept$/);
-    };
-    await message(page, 'Noted: hello')
-      .getByRole('link', { name: /Why did/ })
-      .click();
-    await page.locator('.answer-panel').waitFor();
-    await escapeTwice();
-    await page.locator('.answer-panel').waitFor({ state: 'detached' });
-    await page.keyboard.press('t');
-    await expect.poll(() => page.url()).toMatch(/timeline$/);
-    await escapeTwice();
-    await page.getByLabel('Message', { exact: true }).focus();
-    await escapeTwice();
-    await page.getByRole('button', { name: 'More', exact: true }).click();
-    await escapeTwice();
-    await page.keyboard.press('?');
-    await page.getByRole('dialog').waitFor();
-    await escapeTwice();
-    await page.keyboard.press('n');
-    await expect.poll(() => page.url()).toMatch(/#\/new$/);
-    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
-    await page.evaluate('document.activeElement.blur()');
-    await escapeLater(page);
-    await expect.poll(() => page.url()).toMatch(/#\/c\/kept$/);
-  });
+      await page.locator('.filters').waitFor({ state: 'detached' });
+      expect(page.url()).toMatch(/#\/c\/filtered$/);
+      await escapeLater(page);
+      await expect.poll(() => page.evaluate('document.activeElement.className')).toMatch(/^row/);
+      expect(page.url()).toMatch(/#\/c\/filtered$/);
+    },
+  );
 
-  it('the address of an entry that does not exist, or is not an answer, says so', async () => {
+  itLong(
+    'a person who closes something with two quick Esc keeps the conversation, whatever was open (KEYS-1)',
+    async () => {
+      await talk('kept', 'hello');
+      const page = await stage.look('#/c/kept');
+      await message(page, 'Noted: hello').waitFor();
+      const escapeTwice = async () => {
+        await escapeLater(page);
+        await page.keyboard.press('Escape');
+        await expect.poll(() => page.url()).toMatch(/#\/c\/kept$/);
+      };
+      await message(page, 'Noted: hello')
+        .getByRole('link', { name: /Why did/ })
+        .click();
+      await page.locator('.answer-panel').waitFor();
+      await escapeTwice();
+      await page.locator('.answer-panel').waitFor({ state: 'detached' });
+      await page.keyboard.press('t');
+      await expect.poll(() => page.url()).toMatch(/timeline$/);
+      await escapeTwice();
+      await page.getByLabel('Message', { exact: true }).focus();
+      await escapeTwice();
+      await page.getByRole('button', { name: 'More', exact: true }).click();
+      await escapeTwice();
+      await page.keyboard.press('?');
+      await page.getByRole('dialog').waitFor();
+      await escapeTwice();
+      await page.keyboard.press('n');
+      await expect.poll(() => page.url()).toMatch(/#\/new$/);
+      await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
+      await page.evaluate('document.activeElement.blur()');
+      await escapeLater(page);
+      await expect.poll(() => page.url()).toMatch(/#\/c\/kept$/);
+    },
+  );
+
+  itLong('the address of an entry that does not exist, or is not an answer, says so', async () => {
     await talk('short', 'hello');
     const page = await stage.look('#/c/short/entry/3000');
     await page.locator('main').getByText('This conversation has no entry 3000.').waitFor();

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
 import { RULES as TEAM_RULES } from './team.ts';
@@ -29,7 +30,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
   const row = (page: Page, title: string) => page.locator('.rows li').filter({ hasText: title });
   const titles = (page: Page) => page.locator('.row .title').allInnerTexts();
 
-  it('a row has one line of the newest text again as soon as nothing waits', async () => {
+  itLong('a row has one line of the newest text again as soon as nothing waits', async () => {
     const page = await stage.look();
     for (const nth of hasLongTests ? [1, 2, 3] : [1]) {
       await post(`wait-${nth}`, 'ask me');
@@ -76,7 +77,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(() => textOf(row(page, 'Hello there').locator('.preview'))).toBe('Noted: Once more');
   });
 
-  it('a pinned conversation stays first, also after a reload and beside newer ones', async () => {
+  itLong('a pinned conversation stays first, also after a reload and beside newer ones', async () => {
     const page = await stage.look();
     await row(page, 'Hello there').locator('.row').focus();
     await page.keyboard.press('m');
@@ -156,77 +157,74 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(() => titles(page)).toEqual(['My own words']);
   });
 
-  it.runIf(hasLongTests)(
-    'a conversation that was begun before the person chose a name stays one of theirs',
-    async () => {
-      await post('strange', 'Words of another');
-      const page = await stage.look('#/new');
-      await write(page, 'Words without a name');
-      await message(page, 'Noted: Words without a name').waitFor();
-      await page.evaluate("location.hash = '#/new'");
-      await page.getByLabel('Your name').fill('Zoe');
-      await page.getByLabel('Your name').press('Tab');
-      await page.getByRole('button', { name: 'Filter' }).click();
-      await page.getByLabel('Show').selectOption('Mine');
-      await until(() => titles(page)).toContain('Words without a name');
-      expect(await titles(page)).not.toContain('Words of another');
-      await page.reload();
-      await page.getByRole('button', { name: 'Filter' }).click();
-      await page.getByLabel('Show').selectOption('Mine');
-      await until(() => titles(page)).toContain('Words without a name');
-    },
-  );
-
-  it.runIf(hasLongTests)(
-    'renaming a conversation leaves its place in the list, and leaves it read',
-    async () => {
-      await post('earlier', 'Earlier words');
-      await post('later', 'Later words');
-      const page = await stage.look('#/c/earlier');
-      await message(page, 'Noted: Earlier words').waitFor();
-      await until(() => page.evaluate('localStorage["parley.seen"]')).toContain('earlier');
-      await page.evaluate("location.hash = '#/'");
-      const firstTwo = async () => (await titles(page)).slice(0, 2);
-      await until(firstTwo).toEqual(['Later words', 'Earlier words']);
-      await row(page, 'Earlier words').locator('.row').focus();
-      await page.keyboard.press('m');
-      await page.getByLabel('Title').fill('Renamed words');
-      await page.keyboard.press('Enter');
-      await row(page, 'Renamed words').waitFor();
-      expect(await firstTwo()).toEqual(['Later words', 'Renamed words']);
-      expect(await row(page, 'Renamed words').locator('.unread').count()).toBe(0);
-      await post('earlier', 'One more');
-      await until(firstTwo).toEqual(['Renamed words', 'Later words']);
-      await until(() => row(page, 'Renamed words').locator('.row.unread').count()).toBe(1);
-    },
-  );
-
-  it('a row shows the phase if it is not the first one, and the whole title under the pointer; the list keeps its width', async () => {
-    const long = `A title that is longer than the list is wide ${'and on '.repeat(8)}`.trim();
-    await post('wide', long);
-    await post('planned', 'Planned on');
-    await stage.api('POST', 'conversations/planned/phase', { phase: 'plan', publisher: 'alice' });
-    const page = await stage.look();
-    await until(() => row(page, 'Planned on').locator('.phase').allInnerTexts()).toEqual(['plan']);
-    const first = row(page, 'A title that is longer').first();
-    expect(await first.locator('.phase').count()).toBe(0);
-    expect(await first.locator('.row').getAttribute('title')).toContain(
-      'A title that is longer than the list is wide and on and on',
-    );
-    expect((await first.boundingBox())?.height).toBe(44);
-    const list = page.locator('.sidebar');
-    const { x = 0, y = 0, width = 0, height = 0 } = (await list.boundingBox()) ?? {};
-    await page.mouse.move(x + width - 4, y + height - 4);
-    await page.mouse.down();
-    await page.mouse.move(x + width + 96, y + height - 4, { steps: 4 });
-    await page.mouse.up();
-    const wide = async () => Math.round((await list.boundingBox())?.width ?? 0);
-    await until(wide).toBe(Math.round(width + 100));
+  itLong('a conversation that was begun before the person chose a name stays one of theirs', async () => {
+    await post('strange', 'Words of another');
+    const page = await stage.look('#/new');
+    await write(page, 'Words without a name');
+    await message(page, 'Noted: Words without a name').waitFor();
+    await page.evaluate("location.hash = '#/new'");
+    await page.getByLabel('Your name').fill('Zoe');
+    await page.getByLabel('Your name').press('Tab');
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Show').selectOption('Mine');
+    await until(() => titles(page)).toContain('Words without a name');
+    expect(await titles(page)).not.toContain('Words of another');
     await page.reload();
-    await until(wide).toBe(Math.round(width + 100));
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Show').selectOption('Mine');
+    await until(() => titles(page)).toContain('Words without a name');
   });
 
-  it('Esc in a conversation that is far down in the list leads to its row', async () => {
+  itLong('renaming a conversation leaves its place in the list, and leaves it read', async () => {
+    await post('earlier', 'Earlier words');
+    await post('later', 'Later words');
+    const page = await stage.look('#/c/earlier');
+    await message(page, 'Noted: Earlier words').waitFor();
+    await until(() => page.evaluate('localStorage["parley.seen"]')).toContain('earlier');
+    await page.evaluate("location.hash = '#/'");
+    const firstTwo = async () => (await titles(page)).slice(0, 2);
+    await until(firstTwo).toEqual(['Later words', 'Earlier words']);
+    await row(page, 'Earlier words').locator('.row').focus();
+    await page.keyboard.press('m');
+    await page.getByLabel('Title').fill('Renamed words');
+    await page.keyboard.press('Enter');
+    await row(page, 'Renamed words').waitFor();
+    expect(await firstTwo()).toEqual(['Later words', 'Renamed words']);
+    expect(await row(page, 'Renamed words').locator('.unread').count()).toBe(0);
+    await post('earlier', 'One more');
+    await until(firstTwo).toEqual(['Renamed words', 'Later words']);
+    await until(() => row(page, 'Renamed words').locator('.row.unread').count()).toBe(1);
+  });
+
+  itLong(
+    'a row shows the phase if it is not the first one, and the whole title under the pointer; the list keeps its width',
+    async () => {
+      const long = `A title that is longer than the list is wide ${'and on '.repeat(8)}`.trim();
+      await post('wide', long);
+      await post('planned', 'Planned on');
+      await stage.api('POST', 'conversations/planned/phase', { phase: 'plan', publisher: 'alice' });
+      const page = await stage.look();
+      await until(() => row(page, 'Planned on').locator('.phase').allInnerTexts()).toEqual(['plan']);
+      const first = row(page, 'A title that is longer').first();
+      expect(await first.locator('.phase').count()).toBe(0);
+      expect(await first.locator('.row').getAttribute('title')).toContain(
+        'A title that is longer than the list is wide and on and on',
+      );
+      expect((await first.boundingBox())?.height).toBe(44);
+      const list = page.locator('.sidebar');
+      const { x = 0, y = 0, width = 0, height = 0 } = (await list.boundingBox()) ?? {};
+      await page.mouse.move(x + width - 4, y + height - 4);
+      await page.mouse.down();
+      await page.mouse.move(x + width + 96, y + height - 4, { steps: 4 });
+      await page.mouse.up();
+      const wide = async () => Math.round((await list.boundingBox())?.width ?? 0);
+      await until(wide).toBe(Math.round(width + 100));
+      await page.reload();
+      await until(wide).toBe(Math.round(width + 100));
+    },
+  );
+
+  itLong('Esc in a conversation that is far down in the list leads to its row', async () => {
     const page = await stage.look('#/inbox');
     await page.addInitScript('delete globalThis.SharedWorker'); // a route does not see the requests of a worker
     await page.route('**/api/events*', (route) =>
@@ -238,7 +236,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(() => page.evaluate('document.activeElement.hash')).toBe('#/c/many-150');
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     '10,000 conversations cost as many elements as the page shows, and the keyboard reaches the next ones',
     async () => {
       const page = await stage.look('#/inbox');

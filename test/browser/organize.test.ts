@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { message, pressAlone, sharedStage, write } from './support.ts';
 import { AGENTS } from './team.ts';
 
@@ -46,14 +46,14 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await page.keyboard.press('Enter');
     await message(page, 'Second words').first().waitFor();
   };
-  it('a conversation that is chosen in the palette has the focus in its message field', async () => {
+  itLong('a conversation that is chosen in the palette has the focus in its message field', async () => {
     const page = await stage.look('#/c/first');
     await message(page, 'First words').first().waitFor();
     await choose(page);
     await until(() => focused(page)).toBe('composer');
   });
 
-  it.runIf(hasLongTests)('on a phone, no field of a conversation that is chosen has the focus', async () => {
+  itLong('on a phone, no field of a conversation that is chosen has the focus', async () => {
     const phone = await stage.look('#/c/first', { hasTouch: true, isMobile: true });
     await choose(phone);
     expect(await focused(phone)).not.toBe('composer');
@@ -79,54 +79,54 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(new URL(page.url()).hash).toBe('#/c/first');
   });
 
-  it.runIf(hasLongTests)(
-    'unread conversations are marked as read one by one, or all that the filter shows',
+  itLong('unread conversations are marked as read one by one, or all that the filter shows', async () => {
+    const page = await stage.look();
+    const unread = () => page.locator('.row.unread .title').allInnerTexts();
+    await row(page, 'Fourth words').waitFor();
+    await stage.api('POST', 'conversations/second/messages', { content: 'More', publisher: 'alice' });
+    await stage.api('POST', 'conversations/fourth/messages', {
+      content: 'hand it over',
+      publisher: 'alice',
+    });
+    await stage.api('POST', 'conversations/third/messages', { content: 'More', publisher: 'alice' });
+    await until(async () => (await unread()).toSorted()).toEqual([
+      'Fourth words',
+      'Second words',
+      'Third words',
+    ]);
+    await organize(page, 'Third words', 'Mark as read');
+    await until(async () => (await unread()).length).toBe(2);
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Agent', { exact: true }).selectOption('dev');
+    await page.getByRole('button', { name: 'Mark all as read' }).click();
+    await page.getByRole('button', { name: 'Show all' }).click();
+    await until(unread).toEqual(['Second words']);
+    await page.getByRole('button', { name: 'Mark all as read' }).click();
+    await until(unread).toEqual([]);
+    await page.reload();
+    await row(page, 'Second words').waitFor();
+    expect(await unread()).toEqual([]);
+    expect(await page.getByRole('button', { name: 'Mark all as read' }).count()).toBe(0);
+  });
+
+  itLong(
+    'a conversation that leaves the list by the keyboard passes the focus to the row beside it',
     async () => {
       const page = await stage.look();
-      const unread = () => page.locator('.row.unread .title').allInnerTexts();
       await row(page, 'Fourth words').waitFor();
-      await stage.api('POST', 'conversations/second/messages', { content: 'More', publisher: 'alice' });
-      await stage.api('POST', 'conversations/fourth/messages', {
-        content: 'hand it over',
-        publisher: 'alice',
-      });
-      await stage.api('POST', 'conversations/third/messages', { content: 'More', publisher: 'alice' });
-      await until(async () => (await unread()).toSorted()).toEqual([
-        'Fourth words',
-        'Second words',
-        'Third words',
-      ]);
-      await organize(page, 'Third words', 'Mark as read');
-      await until(async () => (await unread()).length).toBe(2);
-      await page.getByRole('button', { name: 'Filter' }).click();
-      await page.getByLabel('Agent', { exact: true }).selectOption('dev');
-      await page.getByRole('button', { name: 'Mark all as read' }).click();
-      await page.getByRole('button', { name: 'Show all' }).click();
-      await until(unread).toEqual(['Second words']);
-      await page.getByRole('button', { name: 'Mark all as read' }).click();
-      await until(unread).toEqual([]);
-      await page.reload();
-      await row(page, 'Second words').waitFor();
-      expect(await unread()).toEqual([]);
-      expect(await page.getByRole('button', { name: 'Mark all as read' }).count()).toBe(0);
+      await organize(page, 'Third words', 'Archive');
+      await row(page, 'Third words').waitFor({ state: 'detached' });
+      expect(await focused(page)).toBe('Second words');
+      await page.getByText('Archived: Third words').waitFor();
+      await page.getByRole('button', { name: 'Undo' }).click();
+      await row(page, 'Third words').waitFor();
+      await page.getByText('Moved out of the archive: Third words').waitFor();
+      expect(await row(page, 'Third words').locator('.unread').count()).toBe(0);
+      await organize(page, 'First words', 'Archive');
+      await row(page, 'First words').waitFor({ state: 'detached' });
+      expect(await focused(page)).toBe('Second words');
     },
   );
-
-  it('a conversation that leaves the list by the keyboard passes the focus to the row beside it', async () => {
-    const page = await stage.look();
-    await row(page, 'Fourth words').waitFor();
-    await organize(page, 'Third words', 'Archive');
-    await row(page, 'Third words').waitFor({ state: 'detached' });
-    expect(await focused(page)).toBe('Second words');
-    await page.getByText('Archived: Third words').waitFor();
-    await page.getByRole('button', { name: 'Undo' }).click();
-    await row(page, 'Third words').waitFor();
-    await page.getByText('Moved out of the archive: Third words').waitFor();
-    expect(await row(page, 'Third words').locator('.unread').count()).toBe(0);
-    await organize(page, 'First words', 'Archive');
-    await row(page, 'First words').waitFor({ state: 'detached' });
-    expect(await focused(page)).toBe('Second words');
-  });
 
   it('Tab reaches the skip link first, and one row with its button; the arrow keys reach the other rows', async () => {
     const page = await stage.look('#/c/second');
@@ -154,7 +154,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await page.evaluate('document.activeElement.closest(".sidebar")')).toBe(null);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'the cost of a row is beside its time, also when it appears at the end of the first turn',
     async () => {
       const page = await stage.look();
@@ -175,7 +175,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     },
   );
 
-  it.runIf(hasLongTests)('the button of a row under the pointer is in the place of its time', async () => {
+  itLong('the button of a row under the pointer is in the place of its time', async () => {
     const page = await stage.look();
     const time = row(page, 'Second words').locator('time');
     await time.waitFor();
@@ -204,23 +204,26 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await draft.count()).toBe(0);
   });
 
-  it('two people with the same name are told apart by their publishers, and bands have names alone', async () => {
-    const ann = (publisher: string, content: string) =>
-      stage.api('POST', 'conversations/names/messages', { content, publisher, author: { name: 'Ann' } });
-    await ann('console', 'I am the first');
-    const page = await stage.look('#/c/names');
-    const name = (text: string) => message(page, text).first().locator('.by .name').innerText();
-    await message(page, 'I am the first').first().waitFor();
-    expect(await name('I am the first')).toBe('Ann');
-    await ann('operator', 'I am the second');
-    await until(() => name('I am the second')).toBe('Ann · operator');
-    expect(await name('I am the first')).toBe('Ann · console');
-    await stage.api('POST', 'conversations/names/stop', { publisher: 'console', author: { name: 'Ann' } });
-    await page.locator('.band-title', { hasText: 'The conversation was stopped' }).waitFor();
-    await page.getByText('by Ann', { exact: true }).waitFor();
-    const people = await page.locator('.people').innerText();
-    expect(people.match(/Ann · (console|operator)/g)).toHaveLength(2);
-  });
+  itLong(
+    'two people with the same name are told apart by their publishers, and bands have names alone',
+    async () => {
+      const ann = (publisher: string, content: string) =>
+        stage.api('POST', 'conversations/names/messages', { content, publisher, author: { name: 'Ann' } });
+      await ann('console', 'I am the first');
+      const page = await stage.look('#/c/names');
+      const name = (text: string) => message(page, text).first().locator('.by .name').innerText();
+      await message(page, 'I am the first').first().waitFor();
+      expect(await name('I am the first')).toBe('Ann');
+      await ann('operator', 'I am the second');
+      await until(() => name('I am the second')).toBe('Ann · operator');
+      expect(await name('I am the first')).toBe('Ann · console');
+      await stage.api('POST', 'conversations/names/stop', { publisher: 'console', author: { name: 'Ann' } });
+      await page.locator('.band-title', { hasText: 'The conversation was stopped' }).waitFor();
+      await page.getByText('by Ann', { exact: true }).waitFor();
+      const people = await page.locator('.people').innerText();
+      expect(people.match(/Ann · (console|operator)/g)).toHaveLength(2);
+    },
+  );
 
   it('@ offers all agents with name and slug, and the list scrolls to the chosen one', async () => {
     const page = await stage.look('#/c/second');
@@ -239,19 +242,22 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await until(() => options.count()).toBe(11);
   });
 
-  it('a conversation that is stopped as a whole says so once, and a resumed agent leaves the others marked', async () => {
-    const page = await stage.look('#/c/fourth');
-    await message(page, 'Fourth words').first().waitFor();
-    await page.getByRole('button', { name: 'Stop', exact: true }).click();
-    const head = page.locator('.people');
-    await head.getByText('All agents are stopped').waitFor();
-    expect((await head.innerText()).match(/stopped/g)).toHaveLength(1);
-    await write(page, '@lead speak up');
-    await head.getByText('All agents are stopped').waitFor({ state: 'detached' });
-    expect((await head.innerText()).match(/stopped/g)).toHaveLength(12);
-  });
+  itLong(
+    'a conversation that is stopped as a whole says so once, and a resumed agent leaves the others marked',
+    async () => {
+      const page = await stage.look('#/c/fourth');
+      await message(page, 'Fourth words').first().waitFor();
+      await page.getByRole('button', { name: 'Stop', exact: true }).click();
+      const head = page.locator('.people');
+      await head.getByText('All agents are stopped').waitFor();
+      expect((await head.innerText()).match(/stopped/g)).toHaveLength(1);
+      await write(page, '@lead speak up');
+      await head.getByText('All agents are stopped').waitFor({ state: 'detached' });
+      expect((await head.innerText()).match(/stopped/g)).toHaveLength(12);
+    },
+  );
 
-  it.runIf(hasLongTests)('the menu of a row is closed when the address changes', async () => {
+  itLong('the menu of a row is closed when the address changes', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();
     await page.evaluate("location.hash = '#/c/fourth'");
@@ -264,7 +270,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await page.getByRole('dialog').count()).toBe(0);
   });
 
-  it.runIf(hasLongTests)('a dialog that opens just after the address has changed stays open', async () => {
+  itLong('a dialog that opens just after the address has changed stays open', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();
     // The page hears of its new address later than this key.
@@ -276,7 +282,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await page.getByRole('dialog', { name: 'Search' }).isVisible()).toBe(true);
   });
 
-  it('the list of actions is hidden when another page is opened', async () => {
+  itLong('the list of actions is hidden when another page is opened', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();
     await page.evaluate("location.hash = '#/inbox'");

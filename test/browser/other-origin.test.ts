@@ -7,6 +7,7 @@ import { build } from 'vite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath, launchBrowser } from '../support/browser.ts';
 import { entriesOf } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
@@ -254,7 +255,7 @@ describe.skipIf(chromiumPath === null)('a page of another origin in Chromium', (
     });
   });
 
-  it('a page of another origin reads that it is over the rate limit, and when to retry', async () => {
+  itLong('a page of another origin reads that it is over the rate limit, and when to retry', async () => {
     const project = await startDaemon({ requestsPerSecond: 1 });
     const daemon = { url: String((await project.up('--http', '127.0.0.1:0')).ready.http), token: null };
     const page = await openPage(listed.origin);

@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { startCountingProxy } from '../support/counting-proxy.ts';
+import { itLong } from '../support/long.ts';
 import type { Project } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
@@ -63,7 +64,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
 
   const { post } = stage;
 
-  it('each day has a heading, and a time shows its full date to the pointer', async () => {
+  itLong('each day has a heading, and a time shows its full date to the pointer', async () => {
     const page = await stage.look('#/c/days', { timezoneId: 'UTC', locale: 'en-GB' });
     await message(page, 'of day 2').waitFor();
     const days = await page.locator('.day').allInnerTexts();
@@ -85,7 +86,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     );
   const selection = (page: Page) => page.evaluate<string>('getSelection().toString()');
 
-  it('a selection in a text is kept while the text is written, and when it is in the log', async () => {
+  itLong('a selection in a text is kept while the text is written, and when it is in the log', async () => {
     const page = await stage.look('#/c/grows');
     await page.locator('.composer').waitFor();
     await post('grows', 'grow');
@@ -101,18 +102,23 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     expect(await message(page, 'its end').locator('.prose strong').innerText()).toBe('its end');
   });
 
-  it('messages that arrive while a text at the end is selected are counted, and shown by the button', async () => {
-    for (let n = 0; n < 8; n++) await post('marked', `line ${n}`, { includeInContext: false });
-    const page = await stage.look('#/c/marked', { viewport: { width: 1_000, height: 500 } });
-    await message(page, 'line 7').waitFor();
-    await select(page, 'article.by-person .prose');
-    for (const n of [8, 9, 10]) await post('marked', `line ${n}`, { includeInContext: false });
-    await page.getByRole('button', { name: '3 new messages' }).click();
-    await expect.poll(async () => (await message(page, 'line 10').boundingBox())?.y ?? 999).toBeLessThan(500);
-    expect(await selection(page)).toBe('line 7');
-  });
+  itLong(
+    'messages that arrive while a text at the end is selected are counted, and shown by the button',
+    async () => {
+      for (let n = 0; n < 8; n++) await post('marked', `line ${n}`, { includeInContext: false });
+      const page = await stage.look('#/c/marked', { viewport: { width: 1_000, height: 500 } });
+      await message(page, 'line 7').waitFor();
+      await select(page, 'article.by-person .prose');
+      for (const n of [8, 9, 10]) await post('marked', `line ${n}`, { includeInContext: false });
+      await page.getByRole('button', { name: '3 new messages' }).click();
+      await expect
+        .poll(async () => (await message(page, 'line 10').boundingBox())?.y ?? 999)
+        .toBeLessThan(500);
+      expect(await selection(page)).toBe('line 7');
+    },
+  );
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a selection elsewhere in the thread is kept and stays in sight while a text is written',
     async () => {
       for (let n = 0; n < 8; n++) await post('held', `line ${n}`, { includeInContext: false });
@@ -157,7 +163,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await message(page, 'number 399').waitFor();
   });
 
-  it('what is unfolded stays unfolded over switching and a reload', async () => {
+  itLong('what is unfolded stays unfolded over switching and a reload', async () => {
     const page = await stage.begin('folds', 'write it');
     await page.getByRole('button', { name: 'Approve' }).click();
     const call = page.locator('.call.done');
@@ -180,22 +186,25 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await expect.poll(() => heading.innerText()).toBe('Photos');
   });
 
-  it('colour codes are removed, directions follow the text, and hidden directions are visible', async () => {
-    const page = await stage.begin('signs', 'signs');
-    const prose = page.locator('article.by-agent .prose');
-    expect(await textOf(prose)).toMatch(/^red words/);
-    expect(await textOf(prose)).toContain('an \\u202eoverride');
-    expect(await textOf(prose.locator('pre'))).toContain('"\\u2066b"');
-    const start = (text: string) =>
-      prose.locator('p', { hasText: text }).evaluate((one) => {
-        const range = one.ownerDocument.createRange();
-        range.selectNodeContents(one);
-        return range.getBoundingClientRect().right > one.getBoundingClientRect().right - 2;
-      });
-    expect([await start('red words'), await start('שלום')]).toEqual([false, true]);
-  });
+  itLong(
+    'colour codes are removed, directions follow the text, and hidden directions are visible',
+    async () => {
+      const page = await stage.begin('signs', 'signs');
+      const prose = page.locator('article.by-agent .prose');
+      expect(await textOf(prose)).toMatch(/^red words/);
+      expect(await textOf(prose)).toContain('an \\u202eoverride');
+      expect(await textOf(prose.locator('pre'))).toContain('"\\u2066b"');
+      const start = (text: string) =>
+        prose.locator('p', { hasText: text }).evaluate((one) => {
+          const range = one.ownerDocument.createRange();
+          range.selectNodeContents(one);
+          return range.getBoundingClientRect().right > one.getBoundingClientRect().right - 2;
+        });
+      expect([await start('red words'), await start('שלום')]).toEqual([false, true]);
+    },
+  );
 
-  it.runIf(hasLongTests)(
+  itLong(
     'in a text that is read from the right, lists stay inside, and code is read from the left',
     async () => {
       const page = await stage.begin('right', 'hebrew');
@@ -220,18 +229,15 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 41\b/);
   });
 
-  it.runIf(hasLongTests)(
-    'the address of an entry shows it, also if the rest of the thread arrives later',
-    async () => {
-      const proxy = await startCountingProxy(stage.url, { after: 'number 40', ms: 1_000 });
-      const page = await stage.look('#/c/long/entry/40', {}, proxy.url);
-      await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 40\b/);
-      await page.getByRole('button', { name: 'Newest' }).waitFor(); // the rest is there
-      expect(await message(page, 'number 40').isVisible()).toBe(true);
-      await page.close();
-      await proxy.close();
-    },
-  );
+  itLong('the address of an entry shows it, also if the rest of the thread arrives later', async () => {
+    const proxy = await startCountingProxy(stage.url, { after: 'number 40', ms: 1_000 });
+    const page = await stage.look('#/c/long/entry/40', {}, proxy.url);
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 40\b/);
+    await page.getByRole('button', { name: 'Newest' }).waitFor(); // the rest is there
+    expect(await message(page, 'number 40').isVisible()).toBe(true);
+    await page.close();
+    await proxy.close();
+  });
 
   it('a conversation can be downloaded as Markdown and as JSON', async () => {
     const page = await stage.begin('saved', 'show code');
@@ -256,7 +262,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     ]);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'the view stays at the end when its last entry grows before the event of the last scroll',
     async () => {
       for (let n = 0; n < 12; n++) await post('grown', `message ${n}`, { includeInContext: false });
@@ -292,32 +298,29 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     },
   );
 
-  it.runIf(hasLongTests)(
-    'the menus of a conversation and of each agent are in sight on a phone',
-    async () => {
-      await post('phone', 'hello');
-      await stage.api('POST', 'conversations/phone/stop', { publisher: 'alice' });
-      for (const width of [320, 390]) {
-        const page = await stage.look('#/c/phone', { viewport: { width, height: 700 } });
-        await message(page, 'Noted: hello').waitFor();
-        await page.locator('.controls [aria-label=More]').click();
-        const expectInSight = async (name: string) => {
-          const box = await page.getByRole('button', { name }).boundingBox();
-          expect(box?.x).toBeGreaterThanOrEqual(0);
-          expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
-        };
-        await expectInSight('Download as JSON (OpenAI messages)');
-        await page.keyboard.press('Escape');
-        await page.locator('.chip.stopped').nth(1).waitFor(); // the words make the row longer
-        for (const [place, slug] of ['dev', 'lead', 'ops', 'qa'].entries()) {
-          await page.locator('button.chip').nth(place).click();
-          await expectInSight(`Write to @${slug}`);
-        }
+  itLong('the menus of a conversation and of each agent are in sight on a phone', async () => {
+    await post('phone', 'hello');
+    await stage.api('POST', 'conversations/phone/stop', { publisher: 'alice' });
+    for (const width of [320, 390]) {
+      const page = await stage.look('#/c/phone', { viewport: { width, height: 700 } });
+      await message(page, 'Noted: hello').waitFor();
+      await page.locator('.controls [aria-label=More]').click();
+      const expectInSight = async (name: string) => {
+        const box = await page.getByRole('button', { name }).boundingBox();
+        expect(box?.x).toBeGreaterThanOrEqual(0);
+        expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
+      };
+      await expectInSight('Download as JSON (OpenAI messages)');
+      await page.keyboard.press('Escape');
+      await page.locator('.chip.stopped').nth(1).waitFor(); // the words make the row longer
+      for (const [place, slug] of ['dev', 'lead', 'ops', 'qa'].entries()) {
+        await page.locator('button.chip').nth(place).click();
+        await expectInSight(`Write to @${slug}`);
       }
-    },
-  );
+    }
+  });
 
-  it.runIf(hasLongTests)('a message, its code and its link can be copied', async () => {
+  itLong('a message, its code and its link can be copied', async () => {
     await post('copied', 'show code');
     const page = await stage.look('#/c/copied', { permissions: ['clipboard-read', 'clipboard-write'] });
     const copied = () => page.evaluate<string>('navigator.clipboard.readText()');
@@ -332,7 +335,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await expect.poll(copied).toBe('const one = 1;\n');
   });
 
-  it('a message, its link and its code can be copied by keyboard', async () => {
+  itLong('a message, its link and its code can be copied by keyboard', async () => {
     await post('by-key', 'show code');
     const page = await stage.look('#/c/by-key', { permissions: ['clipboard-read', 'clipboard-write'] });
     await page.locator('article.by-agent pre').waitFor();
@@ -354,7 +357,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     ]);
   });
 
-  it.runIf(hasLongTests)('beside a panel, the actions of the selected entry are whole', async () => {
+  itLong('beside a panel, the actions of the selected entry are whole', async () => {
     const page = await stage.begin('beside', 'hello', 'Noted: hello');
     await page.evaluate("location.hash += '/why/2'");
     await page.locator('.answer-panel .account').waitFor();
@@ -364,7 +367,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     expect(await heightOf('.actions')).toBeGreaterThanOrEqual(await heightOf('.actions .why'));
   });
 
-  it.runIf(hasLongTests)('on a touch screen the button that copies code lies over none of it', async () => {
+  itLong('on a touch screen the button that copies code lies over none of it', async () => {
     await post('code-touched', 'show code');
     const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
     const page = await stage.look('#/c/code-touched', phone);
@@ -375,12 +378,15 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     expect((await button.boundingBox())?.y).toBeGreaterThanOrEqual(y + height);
   });
 
-  it('the code that is shown beside the button is copied, also with codes of terminals around it', async () => {
-    await post('codes', 'two codes');
-    const page = await stage.look('#/c/codes', { permissions: ['clipboard-read', 'clipboard-write'] });
-    const shown = page.locator('article.by-agent .code').filter({ hasText: 'echo shown' });
-    await shown.hover();
-    await shown.getByRole('button', { name: 'Copy the code' }).click();
-    await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe('echo shown\n');
-  });
+  itLong(
+    'the code that is shown beside the button is copied, also with codes of terminals around it',
+    async () => {
+      await post('codes', 'two codes');
+      const page = await stage.look('#/c/codes', { permissions: ['clipboard-read', 'clipboard-write'] });
+      const shown = page.locator('article.by-agent .code').filter({ hasText: 'echo shown' });
+      await shown.hover();
+      await shown.getByRole('button', { name: 'Copy the code' }).click();
+      await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe('echo shown\n');
+    },
+  );
 });

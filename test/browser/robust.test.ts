@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
+import { itLong } from '../support/long.ts';
 import type { Project } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { message, openItem, pressAlone, sharedStage, textOf, write } from './support.ts';
@@ -157,7 +158,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     }
   });
 
-  it.runIf(hasLongTests)('no text, name or result becomes anything but text in the console', async () => {
+  itLong('no text, name or result becomes anything but text in the console', async () => {
     await post('nasty', 'nasty', { author: { name: '<img src=x onerror=alert(1)>' } });
     const page = await stage.look('#/c/nasty');
     await page.locator('article.by-agent .prose').waitFor();
@@ -183,7 +184,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect(await textOf(page.locator('.answer-panel'))).toContain('<img src=x');
   });
 
-  it('the console shows highlighted code and tables without style attributes', async () => {
+  itLong('the console shows highlighted code and tables without style attributes', async () => {
     const page = await stage.begin('code', 'show code');
     expect(await textOf(page.locator('.prose .hljs-keyword'))).toBe('const');
     expect(await page.locator('.prose td.align-right').count()).toBe(1);
@@ -204,7 +205,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect(Number.parseFloat(String(left))).toBeGreaterThan(30); // room for three digits
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'of eight posts of a megabyte of code, a few thousand characters of each are highlighted, in tasks of their own, and no endless line',
     async () => {
       const block = `\`\`\`js\n${'const a = f(1);\n'.repeat(120)}\`\`\`\n`;
@@ -264,7 +265,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
   });
 
-  it.runIf(hasLongTests).each([
+  itLong.each([
     [320, 256], // 1,280 pixels at a zoom of 400 %
     [844, 250], // a phone on its side, with a keyboard
   ])(
@@ -289,7 +290,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     },
   );
 
-  it.runIf(hasLongTests)('the console fits a window of 320 pixels, in the dark mode too', async () => {
+  itLong('the console fits a window of 320 pixels, in the dark mode too', async () => {
     await post('narrow', `a-very-long-word-${'x'.repeat(200)} and \`code ${'y'.repeat(120)}\``);
     const page = await stage.look('#/c/narrow', {
       viewport: { width: 320, height: 640 },
@@ -351,26 +352,29 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     }
   });
 
-  it('the console removes a refusal after a while and in another conversation, and never covers what is used', async () => {
-    await post('kept-a', 'hello');
-    await post('kept-b', 'hello');
-    const page = await stage.look('#/c/kept-a');
-    const alert = page.getByRole('alert');
-    await page.getByLabel('Your name').fill('Lena Lead');
-    await page.getByLabel('Your name').press('Tab');
-    await write(page, 'I am an agent');
-    await alert.waitFor();
-    expect(await coveredByNotice(page)).toEqual([]);
-    await page.evaluate("location.hash = '#/c/kept-b'");
-    await alert.waitFor({ state: 'detached', timeout: 2_000 });
-    await page.clock.install();
-    await write(page, 'I am an agent here, too');
-    await alert.waitFor();
-    await expect
-      .poll(() => page.clock.fastForward(11_000).then(() => alert.count())) // its timer may start later
-      .toBe(0);
-    await stage.endOfTest(/status of 400/);
-  });
+  itLong(
+    'the console removes a refusal after a while and in another conversation, and never covers what is used',
+    async () => {
+      await post('kept-a', 'hello');
+      await post('kept-b', 'hello');
+      const page = await stage.look('#/c/kept-a');
+      const alert = page.getByRole('alert');
+      await page.getByLabel('Your name').fill('Lena Lead');
+      await page.getByLabel('Your name').press('Tab');
+      await write(page, 'I am an agent');
+      await alert.waitFor();
+      expect(await coveredByNotice(page)).toEqual([]);
+      await page.evaluate("location.hash = '#/c/kept-b'");
+      await alert.waitFor({ state: 'detached', timeout: 2_000 });
+      await page.clock.install();
+      await write(page, 'I am an agent here, too');
+      await alert.waitFor();
+      await expect
+        .poll(() => page.clock.fastForward(11_000).then(() => alert.count())) // its timer may start later
+        .toBe(0);
+      await stage.endOfTest(/status of 400/);
+    },
+  );
 
   const WINDOWS = [
     [1280, 820],

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { sharedStage, textOf } from './support.ts';
 
 const complete = (outcome: string, summary: string) => ({
@@ -93,7 +93,7 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     expect(await page.getByLabel('Workflow').count()).toBe(0);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a run is a path with its current node, in two browsers and after the daemon was killed in the middle',
     async () => {
       await post('killed', 'Write about delivery', { workflow: 'article' });
@@ -158,7 +158,7 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     await expect.poll(() => textOf(page.locator('.run-name'))).toContain(says);
   });
 
-  it('an earlier run stays readable below the newest one', async () => {
+  itLong('an earlier run stays readable below the newest one', async () => {
     await post('shop', 'drop it', { workflow: 'article' });
     const page = await stage.look('#/c/shop');
     await expect.poll(() => textOf(page.locator('.run-name').first())).toBe('Run article ended: dropped');
@@ -187,7 +187,7 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
       expect(steps).toContain(summary);
   });
 
-  it('a conversation without a run has no path', async () => {
+  itLong('a conversation without a run has no path', async () => {
     const page = await stage.begin('plain', 'Hello');
     await page.getByText('Noted: Hello').first().waitFor();
     expect(await page.locator('.runs').count()).toBe(0);

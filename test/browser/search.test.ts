@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { message, sharedStage, textOf } from './support.ts';
 
 /** The palette: jumps to conversations, agents and messages. */
@@ -38,7 +38,7 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
       .toContain('Where does the quokka');
   });
 
-  it('a person finds the question of an agent, and reads what is wrong with a filter', async () => {
+  itLong('a person finds the question of an agent, and reads what is wrong with a filter', async () => {
     await stage.api('POST', 'conversations/asked/messages', { content: 'ask me', publisher: 'alice' });
     const page = await open();
     await page.keyboard.type('which colour');
@@ -78,7 +78,7 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     await expect.poll(() => field.inputValue()).toBe('in:garden ');
   });
 
-  it('a person jumps to a conversation and writes to an agent', async () => {
+  itLong('a person jumps to a conversation and writes to an agent', async () => {
     const page = await open('#/c/zoo');
     await page.keyboard.type('magnolia');
     await page
@@ -92,52 +92,49 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('@lead ');
   });
 
-  it.runIf(hasLongTests)(
-    'it runs every action of the page, found by parts of its words in any order',
-    async () => {
-      await stage.post('actions', 'hello');
-      const page = await stage.look('#/c/actions');
-      await message(page, 'Noted: hello').waitFor();
-      const run = async (words: string, name: string | RegExp) => {
-        await page.keyboard.press('Control+k');
-        await page.locator('.palette input:focus').waitFor();
-        await page.keyboard.type(`>${words}`);
-        expect(await textOf(page.locator('.palette').getByRole('option').first())).toMatch(name);
-        await page.keyboard.press('Enter');
-        await page.getByRole('dialog', { name: 'Actions and keys' }).waitFor({ state: 'detached' });
-      };
-      await run('stop all', /^Stop all agents/);
-      await page.locator('.band-title', { hasText: 'The conversation was stopped' }).waitFor();
-      await run('all res', /^Resume all agents/);
-      await page.locator('.band-title', { hasText: 'resumed' }).first().waitFor();
-      await run('exec phase', /^Phase: execute/);
-      await page.locator('.band-title', { hasText: 'execute' }).waitFor();
-      await run('mode chat', /^Mode: chat/);
-      await run('floor dev', /^Give the floor to Dev/);
-      await page.locator('.chip', { hasText: 'has the floor' }).waitFor();
-      await run('why', /^Why did Lena Lead say that\?/);
-      await expect.poll(() => page.url()).toMatch(/why\/\d+$/);
-      await run('fork', /^Fork from entry \d+/);
-      await expect.poll(() => page.url()).toMatch(/fork\/\d+$/);
-      await run('what', /^What if\?/);
-      await expect.poll(() => page.url()).toMatch(/what-if\/\d+$/);
-      await run('timl', /^Timeline/);
-      await expect.poll(() => page.url()).toMatch(/timeline$/);
-      await run('dark', /^Theme: dark/);
-      await expect
-        .poll(() => page.evaluate('getComputedStyle(document.documentElement).colorScheme'))
-        .toBe('dark');
-      await run('rename', /^Rename, pin/);
-      await page.getByRole('dialog', { name: /^Conversation/ }).waitFor();
-      await page.keyboard.press('Escape');
-      await run('inbox', /^Inbox/);
-      await expect.poll(() => page.url()).toMatch(/#\/inbox$/);
-      await page.reload();
-      await page.locator('.console').waitFor(); // before, it listens to no key
-      expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
-      await run('theme sys', /^Theme: system/);
-    },
-  );
+  itLong('it runs every action of the page, found by parts of its words in any order', async () => {
+    await stage.post('actions', 'hello');
+    const page = await stage.look('#/c/actions');
+    await message(page, 'Noted: hello').waitFor();
+    const run = async (words: string, name: string | RegExp) => {
+      await page.keyboard.press('Control+k');
+      await page.locator('.palette input:focus').waitFor();
+      await page.keyboard.type(`>${words}`);
+      expect(await textOf(page.locator('.palette').getByRole('option').first())).toMatch(name);
+      await page.keyboard.press('Enter');
+      await page.getByRole('dialog', { name: 'Actions and keys' }).waitFor({ state: 'detached' });
+    };
+    await run('stop all', /^Stop all agents/);
+    await page.locator('.band-title', { hasText: 'The conversation was stopped' }).waitFor();
+    await run('all res', /^Resume all agents/);
+    await page.locator('.band-title', { hasText: 'resumed' }).first().waitFor();
+    await run('exec phase', /^Phase: execute/);
+    await page.locator('.band-title', { hasText: 'execute' }).waitFor();
+    await run('mode chat', /^Mode: chat/);
+    await run('floor dev', /^Give the floor to Dev/);
+    await page.locator('.chip', { hasText: 'has the floor' }).waitFor();
+    await run('why', /^Why did Lena Lead say that\?/);
+    await expect.poll(() => page.url()).toMatch(/why\/\d+$/);
+    await run('fork', /^Fork from entry \d+/);
+    await expect.poll(() => page.url()).toMatch(/fork\/\d+$/);
+    await run('what', /^What if\?/);
+    await expect.poll(() => page.url()).toMatch(/what-if\/\d+$/);
+    await run('timl', /^Timeline/);
+    await expect.poll(() => page.url()).toMatch(/timeline$/);
+    await run('dark', /^Theme: dark/);
+    await expect
+      .poll(() => page.evaluate('getComputedStyle(document.documentElement).colorScheme'))
+      .toBe('dark');
+    await run('rename', /^Rename, pin/);
+    await page.getByRole('dialog', { name: /^Conversation/ }).waitFor();
+    await page.keyboard.press('Escape');
+    await run('inbox', /^Inbox/);
+    await expect.poll(() => page.url()).toMatch(/#\/inbox$/);
+    await page.reload();
+    await page.locator('.console').waitFor(); // before, it listens to no key
+    expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
+    await run('theme sys', /^Theme: system/);
+  });
 
   it('`?` lists the actions with their keys; those that need an entry are marked and do nothing here', async () => {
     const page = await stage.look('#/c/zoo');
@@ -174,7 +171,7 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     expect(page.url()).toMatch(/#\/c\/zoo$/);
   });
 
-  it.runIf(hasLongTests)('it fits 320 pixels', async () => {
+  itLong('it fits 320 pixels', async () => {
     const page = await stage.look('', { viewport: { width: 320, height: 640 } });
     await page.getByRole('button', { name: 'Search', exact: true }).click();
     await page.keyboard.type('quokka');

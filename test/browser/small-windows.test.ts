@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { inboxItem, message, sharedStage, textOf, write } from './support.ts';
 import { AGENTS, RULES } from './team.ts';
 
@@ -62,21 +62,24 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     return Math.min(y + height, page.viewportSize()?.height ?? 0) - Math.max(0, y);
   };
 
-  it('at 320 pixels, a heading is whole and the note on an answer has the width of its message', async () => {
-    const page = await stage.look('#/system', PHONE);
-    await page.locator('.member').first().waitFor();
-    expect(await isCut(page.getByRole('heading', { name: 'Team and system' }))).toBe(false);
-    await page.evaluate("location.hash = '#/c/calm'");
-    await message(page, 'Noted').tap();
-    await page.getByRole('button', { name: 'Bad answer, entry 2' }).tap();
-    await page.getByRole('button', { name: 'Add a note' }).tap();
-    const field = page.getByLabel('Note on entry 2');
-    await field.fill('It does not say what it noted.');
-    expect(await isCut(field)).toBe(false);
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
-  });
+  itLong(
+    'at 320 pixels, a heading is whole and the note on an answer has the width of its message',
+    async () => {
+      const page = await stage.look('#/system', PHONE);
+      await page.locator('.member').first().waitFor();
+      expect(await isCut(page.getByRole('heading', { name: 'Team and system' }))).toBe(false);
+      await page.evaluate("location.hash = '#/c/calm'");
+      await message(page, 'Noted').tap();
+      await page.getByRole('button', { name: 'Bad answer, entry 2' }).tap();
+      await page.getByRole('button', { name: 'Add a note' }).tap();
+      const field = page.getByLabel('Note on entry 2');
+      await field.fill('It does not say what it noted.');
+      expect(await isCut(field)).toBe(false);
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+    },
+  );
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a touched message keeps its text in its place, and the menu of a participant is below its name',
     async () => {
       const page = await stage.look('#/c/calm', { ...PHONE, viewport: { width: 390, height: 844 } });
@@ -96,22 +99,19 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     },
   );
 
-  it.runIf(hasLongTests)(
-    'beside the answers of a call, the way to the newest message covers none of its text',
-    async () => {
-      const page = await stage.look('#/c/long', { viewport: { width: 1280, height: 820 } });
-      await page.getByRole('button', { name: 'Read on to answer' }).click();
-      await page.locator('.ask-card.seen').waitFor();
-      await page.mouse.move(300, 300); // a box in the card would scroll
-      await page.mouse.wheel(0, -3000);
-      await page.getByRole('button', { name: 'Newest' }).waitFor();
-      const button = await page.getByRole('button', { name: 'Newest' }).boundingBox();
-      const card = await page.locator('.ask-card').boundingBox();
-      expect(button?.x).toBeGreaterThanOrEqual((card?.x ?? 0) + (card?.width ?? 0));
-    },
-  );
+  itLong('beside the answers of a call, the way to the newest message covers none of its text', async () => {
+    const page = await stage.look('#/c/long', { viewport: { width: 1280, height: 820 } });
+    await page.getByRole('button', { name: 'Read on to answer' }).click();
+    await page.locator('.ask-card.seen').waitFor();
+    await page.mouse.move(300, 300); // a box in the card would scroll
+    await page.mouse.wheel(0, -3000);
+    await page.getByRole('button', { name: 'Newest' }).waitFor();
+    const button = await page.getByRole('button', { name: 'Newest' }).boundingBox();
+    const card = await page.locator('.ask-card').boundingBox();
+    expect(button?.x).toBeGreaterThanOrEqual((card?.x ?? 0) + (card?.width ?? 0));
+  });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'the number of an entry in the explanation has no gap around it, although fingers hit it',
     async () => {
       await post('counted', 'hello');
@@ -126,7 +126,7 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     },
   );
 
-  it.runIf(hasLongTests)('an unfolded run leaves the thread in sight', async () => {
+  itLong('an unfolded run leaves the thread in sight', async () => {
     const page = await stage.look('#/c/run', PHONE);
     await page.locator('.runs summary').first().tap();
     await page.locator('.run-steps li').first().waitFor();
@@ -170,23 +170,26 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     await page.locator('.ask-card.seen').waitFor();
   });
 
-  it('a long call that comes after a touched message is shown from its beginning, and a tap on an answer leads to its end first', async () => {
-    const page = await stage.look('#/c/touched', PHONE);
-    await message(page, 'Noted: hello').locator('.prose').tap();
-    await write(page, 'long please');
-    const card = page.locator('.ask-card');
-    await card.getByText('rm /the/end').first().waitFor();
-    const top = () => card.locator('.whole-call').evaluate((one) => one.getBoundingClientRect().top);
-    await expect.poll(top).toBeGreaterThan(0);
-    expect(await page.getByRole('button', { name: 'Read on to answer' }).count()).toBe(1);
-    for (const event of ['pointerdown', 'click'])
-      await page.getByRole('button', { name: 'Approve' }).dispatchEvent(event); // a tap would scroll first
-    await page.locator('.ask-card.seen').waitFor();
-    expect(await shownOf(card.locator('.call-end'), page)).toBeGreaterThan(40);
-    expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(1);
-  });
+  itLong(
+    'a long call that comes after a touched message is shown from its beginning, and a tap on an answer leads to its end first',
+    async () => {
+      const page = await stage.look('#/c/touched', PHONE);
+      await message(page, 'Noted: hello').locator('.prose').tap();
+      await write(page, 'long please');
+      const card = page.locator('.ask-card');
+      await card.getByText('rm /the/end').first().waitFor();
+      const top = () => card.locator('.whole-call').evaluate((one) => one.getBoundingClientRect().top);
+      await expect.poll(top).toBeGreaterThan(0);
+      expect(await page.getByRole('button', { name: 'Read on to answer' }).count()).toBe(1);
+      for (const event of ['pointerdown', 'click'])
+        await page.getByRole('button', { name: 'Approve' }).dispatchEvent(event); // a tap would scroll first
+      await page.locator('.ask-card.seen').waitFor();
+      expect(await shownOf(card.locator('.call-end'), page)).toBeGreaterThan(40);
+      expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(1);
+    },
+  );
 
-  it('in the inbox too, the way to the answers of a long call is in sight', async () => {
+  itLong('in the inbox too, the way to the answers of a long call is in sight', async () => {
     const page = await stage.look('#/inbox', PHONE);
     await inboxItem(page, 'long').locator('.inbox-line').tap();
     const on = page.getByRole('button', { name: 'Read on to answer' });
@@ -197,19 +200,16 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     await expect.poll(() => shownOf(page.getByRole('button', { name: 'Approve' }), page)).toBeGreaterThan(40);
   });
 
-  it.runIf(hasLongTests)(
-    'at a zoom of 200 %, the message field stays while the arguments of a call are edited',
-    async () => {
-      const page = await stage.look('#/c/over-zoomed', ZOOMED);
-      await page.getByRole('button', { name: 'Edit arguments' }).click();
-      await page.getByLabel('New content').waitFor();
-      expect(await shownOf(page.getByLabel('Message'), page)).toBeGreaterThan(30);
-      expect(
-        await shownOf(page.getByRole('button', { name: 'Run with these arguments' }), page),
-      ).toBeGreaterThan(30);
-      expect(await shownOf(page.locator('.thread'), page)).toBeGreaterThan(150);
-    },
-  );
+  itLong('at a zoom of 200 %, the message field stays while the arguments of a call are edited', async () => {
+    const page = await stage.look('#/c/over-zoomed', ZOOMED);
+    await page.getByRole('button', { name: 'Edit arguments' }).click();
+    await page.getByLabel('New content').waitFor();
+    expect(await shownOf(page.getByLabel('Message'), page)).toBeGreaterThan(30);
+    expect(
+      await shownOf(page.getByRole('button', { name: 'Run with these arguments' }), page),
+    ).toBeGreaterThan(30);
+    expect(await shownOf(page.locator('.thread'), page)).toBeGreaterThan(150);
+  });
 
   /** Controls in sight that are smaller than 44 pixels; links in texts of others have the size of their words. */
   const tooSmall = (page: Page) =>

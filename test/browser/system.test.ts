@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
 import { connect } from '../../src/client/index.ts';
 import { chromiumPath } from '../support/browser.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { sharedStage, textOf } from './support.ts';
 import { AGENTS } from './team.ts';
 
@@ -59,20 +59,17 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     expect(await textOf(part(page, 'MCP servers'))).toMatch(/broken\s+not connected\s+.*no-such-program/s);
   });
 
-  it.runIf(hasLongTests)(
-    'a bus agent that connects leaves the badge without a reload, in two browsers',
-    async () => {
-      const pages = [await look('read'), await look('operate')];
-      for (const page of pages) await page.locator('.health').getByText('Agent critic').waitFor();
-      const client = await connect({ url: stage.nats });
-      await client.agent('critic', async () => ({ content: 'Fine.' }));
-      for (const page of pages) {
-        await page.locator('.health').getByText('Agent critic').waitFor({ state: 'detached' });
-        expect(await textOf(part(page, 'Team'))).toMatch(/Cora Critic\s+judges\s+connected/);
-      }
-      await client.close();
-    },
-  );
+  itLong('a bus agent that connects leaves the badge without a reload, in two browsers', async () => {
+    const pages = [await look('read'), await look('operate')];
+    for (const page of pages) await page.locator('.health').getByText('Agent critic').waitFor();
+    const client = await connect({ url: stage.nats });
+    await client.agent('critic', async () => ({ content: 'Fine.' }));
+    for (const page of pages) {
+      await page.locator('.health').getByText('Agent critic').waitFor({ state: 'detached' });
+      expect(await textOf(part(page, 'Team'))).toMatch(/Cora Critic\s+judges\s+connected/);
+    }
+    await client.close();
+  });
 
   it('an agent shows its tools, its model and, on demand, its persona', async () => {
     const page = await look('read');
@@ -87,7 +84,7 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     expect(await textOf(lead.locator('.persona'))).toBe(PROMPT_SECRET);
   });
 
-  it('what agents used, the latency and the failures of models, and the daemon are shown', async () => {
+  itLong('what agents used, the latency and the failures of models, and the daemon are shown', async () => {
     await post('calm', 'Hello');
     await post('broken', 'fail now');
     const page = await look('read');
@@ -146,7 +143,7 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     await letter(reader, 'MALFORMED_JSON').waitFor({ state: 'detached' });
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a daemon that was killed is the only problem until it is back, and its page stays readable',
     async () => {
       const page = await look('operate');
@@ -172,17 +169,14 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     },
   );
 
-  it.runIf(hasLongTests)(
-    'it fits 320 pixels, and the way back to the list says how much needs attention',
-    async () => {
-      const page = await stage.look('#/system', { viewport: { width: 320, height: 640 } });
-      await page.getByLabel('This daemon requires a token').fill(TOKENS.read);
-      await page.keyboard.press('Enter');
-      await part(page, 'Team').waitFor();
-      for (const name of ['html', '.system-body'])
-        expect(await page.evaluate(`document.querySelector('${name}').scrollWidth`)).toBe(320);
-      const back = page.getByRole('link', { name: /^Back to the list \d need/ });
-      expect(await textOf(back)).toMatch(/\d/);
-    },
-  );
+  itLong('it fits 320 pixels, and the way back to the list says how much needs attention', async () => {
+    const page = await stage.look('#/system', { viewport: { width: 320, height: 640 } });
+    await page.getByLabel('This daemon requires a token').fill(TOKENS.read);
+    await page.keyboard.press('Enter');
+    await part(page, 'Team').waitFor();
+    for (const name of ['html', '.system-body'])
+      expect(await page.evaluate(`document.querySelector('${name}').scrollWidth`)).toBe(320);
+    const back = page.getByRole('link', { name: /^Back to the list \d need/ });
+    expect(await textOf(back)).toMatch(/\d/);
+  });
 });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CONTEXT, chromiumPath } from '../support/browser.ts';
 import { startCountingProxy } from '../support/counting-proxy.ts';
 import { shared } from '../support/lifetime.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { message, sharedStage, write } from './support.ts';
 
 /** Several tabs of one browser, which share one event stream. */
@@ -36,25 +36,22 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
   const { post } = stage;
   const streams = () => proxy.open(/events(\?|$)/);
 
-  it.runIf(hasLongTests)(
-    'eight tabs load, post and see their answers and the whole list over one event stream',
-    async () => {
-      const numbers = Array.from({ length: 8 }, (_, n) => n);
-      const pages: Page[] = [];
-      for (const n of numbers) {
-        pages.push(await look(`#/c/tab-${n}`));
-        await pages[n]?.locator('.composer').waitFor();
-      }
-      await Promise.all(pages.map((page, n) => write(page, `from ${n}`)));
-      for (const [n, page] of pages.entries()) await message(page, `Noted: from ${n}`).waitFor();
-      for (const page of pages) await expect.poll(() => page.locator('.row').count()).toBe(8);
-      await expect.poll(() => streams().length).toBe(1);
-      for (const page of pages.splice(0, 6)) await page.close();
-      await expect
-        .poll(() => new URLSearchParams(streams()[0]?.split('?')[1]).get('follow')?.split(',').length)
-        .toBe(2);
-    },
-  );
+  itLong('eight tabs load, post and see their answers and the whole list over one event stream', async () => {
+    const numbers = Array.from({ length: 8 }, (_, n) => n);
+    const pages: Page[] = [];
+    for (const n of numbers) {
+      pages.push(await look(`#/c/tab-${n}`));
+      await pages[n]?.locator('.composer').waitFor();
+    }
+    await Promise.all(pages.map((page, n) => write(page, `from ${n}`)));
+    for (const [n, page] of pages.entries()) await message(page, `Noted: from ${n}`).waitFor();
+    for (const page of pages) await expect.poll(() => page.locator('.row').count()).toBe(8);
+    await expect.poll(() => streams().length).toBe(1);
+    for (const page of pages.splice(0, 6)) await page.close();
+    await expect
+      .poll(() => new URLSearchParams(streams()[0]?.split('?')[1]).get('follow')?.split(',').length)
+      .toBe(2);
+  });
 
   it('a tab gets the whole thread that another tab has open, and both get later entries once', async () => {
     await post('shared', 'hello');
@@ -72,7 +69,7 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
     await expect.poll(() => streams().length).toBe(1);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'without a SharedWorker, eight tabs load: hidden ones release their streams, and one of them keeps the list',
     async () => {
       await context.addInitScript('delete globalThis.SharedWorker');
@@ -97,21 +94,24 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
     },
   );
 
-  it('a hidden tab releases its conversation after a while, and catches up when it is shown', async () => {
-    await post('hidden', 'hello');
-    const page = await context.newPage();
-    await page.clock.install();
-    await page.goto(`${proxy.url}/#/c/hidden`);
-    await message(page, 'Noted: hello').waitFor();
-    const other = await look('#/c/other');
-    await expect.poll(() => streams().join()).toMatch(/hidden/);
-    await setVisibility(page, 'hidden');
-    await page.clock.fastForward(61_000);
-    await expect.poll(() => streams().join()).not.toMatch(/hidden/);
-    await post('hidden', 'while away');
-    await other.locator('.row').first().waitFor();
-    expect(await message(page, 'while away').count()).toBe(0);
-    await setVisibility(page, 'visible');
-    await message(page, 'Noted: while away').waitFor();
-  });
+  itLong(
+    'a hidden tab releases its conversation after a while, and catches up when it is shown',
+    async () => {
+      await post('hidden', 'hello');
+      const page = await context.newPage();
+      await page.clock.install();
+      await page.goto(`${proxy.url}/#/c/hidden`);
+      await message(page, 'Noted: hello').waitFor();
+      const other = await look('#/c/other');
+      await expect.poll(() => streams().join()).toMatch(/hidden/);
+      await setVisibility(page, 'hidden');
+      await page.clock.fastForward(61_000);
+      await expect.poll(() => streams().join()).not.toMatch(/hidden/);
+      await post('hidden', 'while away');
+      await other.locator('.row').first().waitFor();
+      expect(await message(page, 'while away').count()).toBe(0);
+      await setVisibility(page, 'visible');
+      await message(page, 'Noted: while away').waitFor();
+    },
+  );
 });

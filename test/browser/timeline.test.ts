@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import type { Project } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf } from './support.ts';
@@ -32,7 +33,7 @@ describe.skipIf(chromiumPath === null)('the timeline of the console', () => {
   const stage = sharedStage(hasLongTests ? { before: importLong } : {});
 
   const { post } = stage;
-  it('the bar of a running turn grows while the turn runs', async () => {
+  itLong('the bar of a running turn grows while the turn runs', async () => {
     await post('growing', 'hello');
     await post('growing', 'slowly');
     const page = await stage.look('#/c/growing/timeline');
@@ -49,20 +50,17 @@ describe.skipIf(chromiumPath === null)('the timeline of the console', () => {
     await page.getByRole('button', { name: /Lena Lead: turn: completed, / }).waitFor();
   });
 
-  it.runIf(hasLongTests)(
-    'a live message in a timeline of five thousand entries changes few elements',
-    async () => {
-      const page = await stage.look('#/c/long/timeline');
-      await page.locator('.lane-picture .call').first().waitFor({ state: 'attached' });
-      expect(await page.locator('.lane-picture *').count()).toBeLessThan(200);
-      await watchChanges(page);
-      await post('long', 'one more');
-      await expect
-        .poll(() => page.locator('.spending').innerText())
-        .toMatch(new RegExp(`Lena Lead\\s+${(LONG / 2 + 1).toLocaleString('en')}\\b`));
-      expect(await page.evaluate('window.changedElements')).toBeLessThan(300);
-    },
-  );
+  itLong('a live message in a timeline of five thousand entries changes few elements', async () => {
+    const page = await stage.look('#/c/long/timeline');
+    await page.locator('.lane-picture .call').first().waitFor({ state: 'attached' });
+    expect(await page.locator('.lane-picture *').count()).toBeLessThan(200);
+    await watchChanges(page);
+    await post('long', 'one more');
+    await expect
+      .poll(() => page.locator('.spending').innerText())
+      .toMatch(new RegExp(`Lena Lead\\s+${(LONG / 2 + 1).toLocaleString('en')}\\b`));
+    expect(await page.evaluate('window.changedElements')).toBeLessThan(300);
+  });
 
   it('arrows move between the turns of the timeline, plus zooms, and Enter opens the turn', async () => {
     const page = await stage.begin('keys', 'delegate it', 'Dev says');

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import { sharedStage, textOf } from './support.ts';
 
 describe.skipIf(chromiumPath === null)('the table of turns in the console', () => {
@@ -59,32 +60,35 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     expect(page.url()).toContain('#/c/one/why/2');
   });
 
-  it('follows its address: another link, an action and the way back show its filter and its rows', async () => {
-    await talk('addressed', 'hand it over', 'Built.');
-    const page = await stage.look('#/turns?tool=handoff');
-    const rows = page.locator('.turn-table tbody tr');
-    const tool = page.getByLabel('Tool');
-    const noTurn = page.getByText('No turn fits.');
-    await rows.first().waitFor();
-    await page.evaluate("location.hash = '#/turns?tool=none&outcome=failed'");
-    await noTurn.waitFor();
-    expect([await tool.inputValue(), await page.getByLabel('Outcome').inputValue()]).toEqual([
-      'none',
-      'failed',
-    ]);
-    await page.goBack();
-    await rows.first().waitFor();
-    expect(await tool.inputValue()).toBe('handoff');
-    await tool.fill('none');
-    await noTurn.waitFor();
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('>Turns');
-    await page.keyboard.press('Enter');
-    await rows.first().waitFor();
-    expect([await tool.inputValue(), page.url()]).toEqual(['', `${stage.url}/#/turns`]);
-  });
+  itLong(
+    'follows its address: another link, an action and the way back show its filter and its rows',
+    async () => {
+      await talk('addressed', 'hand it over', 'Built.');
+      const page = await stage.look('#/turns?tool=handoff');
+      const rows = page.locator('.turn-table tbody tr');
+      const tool = page.getByLabel('Tool');
+      const noTurn = page.getByText('No turn fits.');
+      await rows.first().waitFor();
+      await page.evaluate("location.hash = '#/turns?tool=none&outcome=failed'");
+      await noTurn.waitFor();
+      expect([await tool.inputValue(), await page.getByLabel('Outcome').inputValue()]).toEqual([
+        'none',
+        'failed',
+      ]);
+      await page.goBack();
+      await rows.first().waitFor();
+      expect(await tool.inputValue()).toBe('handoff');
+      await tool.fill('none');
+      await noTurn.waitFor();
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('>Turns');
+      await page.keyboard.press('Enter');
+      await rows.first().waitFor();
+      expect([await tool.inputValue(), page.url()]).toEqual(['', `${stage.url}/#/turns`]);
+    },
+  );
 
-  it('the turn that began last is first, whatever its conversation, also in a file', async () => {
+  itLong('the turn that began last is first, whatever its conversation, also in a file', async () => {
     await talk('twin', 'first', 'Noted: first');
     await talk('older', 'first', 'Noted: first');
     await talk('other', 'second', 'Noted: second');

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { message, openItem, pressAlone, type Stage, sharedStage, textOf, write } from './support.ts';
 
@@ -70,7 +71,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     expect(await page.locator('.people .chip', { hasText: 'Terry Temp' }).count()).toBe(0); // no person
   });
 
-  it('a message with the name of an agent is not posted', async () => {
+  itLong('a message with the name of an agent is not posted', async () => {
     const page = await stage.look('#/new');
     await page.getByLabel('What is your name?').fill('Lena Lead');
     await write(page, 'hello');
@@ -107,7 +108,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await message(page, 'That is what came of it').waitFor();
   });
 
-  it.runIf(hasLongTests)('after an answer with the mouse, a person continues to write', async () => {
+  itLong('after an answer with the mouse, a person continues to write', async () => {
     const page = await stage.begin('thanks', 'write it');
     await page.getByRole('button', { name: 'Approve' }).click();
     await message(page, 'That is what came of it').waitFor();
@@ -120,26 +121,29 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     expect(page.url()).toMatch(/#\/c\/thanks$/);
   });
 
-  it('a person turns off the keys of one character, and on again, also with the mouse (KEYS-4)', async () => {
-    const page = await stage.look();
-    const help = page.getByRole('button', { name: 'Actions and keys' });
-    await help.click();
-    await page.getByRole('option', { name: 'Turn single-key shortcuts off' }).click();
-    await page.reload();
-    await help.waitFor();
-    await blur(page);
-    await pressAlone(page, 'i');
-    await pressAlone(page, 's');
-    expect(page.url()).toMatch(/#\/$/);
-    await page.keyboard.press('Control+k');
-    await page.getByRole('combobox', { name: /Search/ }).waitFor();
-    await page.keyboard.press('Escape');
-    await help.click();
-    await page.getByRole('option', { name: 'Turn single-key shortcuts on' }).click();
-    await page.getByRole('dialog', { name: 'Actions and keys' }).waitFor({ state: 'detached' });
-    await pressAlone(page, 'i');
-    await expect.poll(() => page.url()).toMatch(/#\/inbox$/);
-  });
+  itLong(
+    'a person turns off the keys of one character, and on again, also with the mouse (KEYS-4)',
+    async () => {
+      const page = await stage.look();
+      const help = page.getByRole('button', { name: 'Actions and keys' });
+      await help.click();
+      await page.getByRole('option', { name: 'Turn single-key shortcuts off' }).click();
+      await page.reload();
+      await help.waitFor();
+      await blur(page);
+      await pressAlone(page, 'i');
+      await pressAlone(page, 's');
+      expect(page.url()).toMatch(/#\/$/);
+      await page.keyboard.press('Control+k');
+      await page.getByRole('combobox', { name: /Search/ }).waitFor();
+      await page.keyboard.press('Escape');
+      await help.click();
+      await page.getByRole('option', { name: 'Turn single-key shortcuts on' }).click();
+      await page.getByRole('dialog', { name: 'Actions and keys' }).waitFor({ state: 'detached' });
+      await pressAlone(page, 'i');
+      await expect.poll(() => page.url()).toMatch(/#\/inbox$/);
+    },
+  );
 
   it('what a person types as an answer moves to the message field when another person answers first (KEPT-1)', async () => {
     await post('both', 'ask me now');
@@ -173,7 +177,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     expect(await kept.count()).toBe(0);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a reason that a person types stays at its call when the turn is stopped, and no message has it (KEPT-1)',
     async () => {
       const page = await stage.begin('stopped', 'write it');
@@ -187,31 +191,34 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     },
   );
 
-  it('a reason stays where it was written when another person answers, over a reload, until it is dismissed (KEPT-1)', async () => {
-    const page = await stage.begin('overtaken', 'write it');
-    await page.getByLabel('Reason').focus();
-    await typeOn(page, 'not on a Fr');
-    const { approvals } = await stage.api<{ approvals: { approvalId: string }[] }>(
-      'GET',
-      'conversations/overtaken/approvals',
-    );
-    const first = { answer: 'approve', author: { name: 'Zoë' }, publisher: 'alice' };
-    await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, first);
-    await page.getByText('Approved by Zoë').waitFor();
-    await typeOn(page, 'iday');
-    const kept = page.getByLabel('Your reason, not sent');
-    await expect.poll(() => kept.inputValue()).toBe('not on a Friday');
-    await page.reload();
-    await expect.poll(() => kept.inputValue()).toBe('not on a Friday');
-    expect(await draft(page)).toBe('');
-    await page.locator('.call').getByRole('button', { name: 'Dismiss' }).click();
-    await kept.waitFor({ state: 'detached' });
-    await page.reload();
-    await page.getByText('Approved by Zoë').waitFor();
-    expect(await kept.count()).toBe(0);
-  });
+  itLong(
+    'a reason stays where it was written when another person answers, over a reload, until it is dismissed (KEPT-1)',
+    async () => {
+      const page = await stage.begin('overtaken', 'write it');
+      await page.getByLabel('Reason').focus();
+      await typeOn(page, 'not on a Fr');
+      const { approvals } = await stage.api<{ approvals: { approvalId: string }[] }>(
+        'GET',
+        'conversations/overtaken/approvals',
+      );
+      const first = { answer: 'approve', author: { name: 'Zoë' }, publisher: 'alice' };
+      await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, first);
+      await page.getByText('Approved by Zoë').waitFor();
+      await typeOn(page, 'iday');
+      const kept = page.getByLabel('Your reason, not sent');
+      await expect.poll(() => kept.inputValue()).toBe('not on a Friday');
+      await page.reload();
+      await expect.poll(() => kept.inputValue()).toBe('not on a Friday');
+      expect(await draft(page)).toBe('');
+      await page.locator('.call').getByRole('button', { name: 'Dismiss' }).click();
+      await kept.waitFor({ state: 'detached' });
+      await page.reload();
+      await page.getByText('Approved by Zoë').waitFor();
+      expect(await kept.count()).toBe(0);
+    },
+  );
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a reason that a person types in the inbox is at its call when another person answers (KEPT-1)',
     async () => {
       await post('away', 'write it from away');
@@ -239,7 +246,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     },
   );
 
-  it.runIf(hasLongTests)(
+  itLong(
     'an answer that a person types in the inbox is in the message field of its conversation (KEPT-1)',
     async () => {
       await post('far', 'ask me from afar');
@@ -258,39 +265,39 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     },
   );
 
-  it('an answer that is being sent is kept, also if the page is loaded again meanwhile (KEPT-1)', async () => {
-    const page = await stage.begin('held', 'ask me');
-    const held: { abort(): Promise<void> }[] = [];
-    await page.route('**/messages', (route) => void held.push(route)); // the daemon does not answer
-    await page.getByLabel('Your answer').fill('a long answer');
-    await page.getByLabel('Your answer').press('Enter');
-    await expect.poll(() => held.length).toBe(1);
-    expect(await page.evaluate('Object.values(sessionStorage)')).toContain('a long answer'); // a crash would lose it
-    await page.reload();
-    await expect.poll(() => page.getByLabel('Your answer').inputValue()).toBe('a long answer');
-    for (const route of held) await route.abort().catch(() => undefined);
-  });
-
-  it.runIf(hasLongTests)(
-    'a reason that was sent after the answer of another person stays at its call (KEPT-1)',
+  itLong(
+    'an answer that is being sent is kept, also if the page is loaded again meanwhile (KEPT-1)',
     async () => {
-      const page = await stage.begin('second', 'write it');
-      await page.route('**/approvals/*', async (route) => {
-        const first = { answer: 'deny', author: { name: 'Zoë' }, publisher: 'alice' };
-        await stage.api('POST', new URL(route.request().url()).pathname.slice('/api/'.length), first);
-        await page.getByLabel('Reason').waitFor({ state: 'detached' });
-        await route.continue();
-      });
-      await page.getByLabel('Reason').fill('it is too early');
-      await page.getByRole('button', { name: 'Deny' }).click();
-      expect(await textOf(page.getByRole('alert'))).toContain('Zoë denied this call first.');
-      await expect.poll(() => page.getByLabel('Your reason, not sent').inputValue()).toBe('it is too early');
-      expect(await draft(page)).toBe('');
-      await stage.endOfTest(/status of 4\d\d/);
+      const page = await stage.begin('held', 'ask me');
+      const held: { abort(): Promise<void> }[] = [];
+      await page.route('**/messages', (route) => void held.push(route)); // the daemon does not answer
+      await page.getByLabel('Your answer').fill('a long answer');
+      await page.getByLabel('Your answer').press('Enter');
+      await expect.poll(() => held.length).toBe(1);
+      expect(await page.evaluate('Object.values(sessionStorage)')).toContain('a long answer'); // a crash would lose it
+      await page.reload();
+      await expect.poll(() => page.getByLabel('Your answer').inputValue()).toBe('a long answer');
+      for (const route of held) await route.abort().catch(() => undefined);
     },
   );
 
-  it('an own answer, and edited arguments that are the same, move nowhere', async () => {
+  itLong('a reason that was sent after the answer of another person stays at its call (KEPT-1)', async () => {
+    const page = await stage.begin('second', 'write it');
+    await page.route('**/approvals/*', async (route) => {
+      const first = { answer: 'deny', author: { name: 'Zoë' }, publisher: 'alice' };
+      await stage.api('POST', new URL(route.request().url()).pathname.slice('/api/'.length), first);
+      await page.getByLabel('Reason').waitFor({ state: 'detached' });
+      await route.continue();
+    });
+    await page.getByLabel('Reason').fill('it is too early');
+    await page.getByRole('button', { name: 'Deny' }).click();
+    expect(await textOf(page.getByRole('alert'))).toContain('Zoë denied this call first.');
+    await expect.poll(() => page.getByLabel('Your reason, not sent').inputValue()).toBe('it is too early');
+    expect(await draft(page)).toBe('');
+    await stage.endOfTest(/status of 4\d\d/);
+  });
+
+  itLong('an own answer, and edited arguments that are the same, move nowhere', async () => {
     const page = await stage.begin('own', 'ask me, then write');
     await page.getByLabel('Your answer').fill('green');
     await page.getByLabel('Your answer').press('Enter');

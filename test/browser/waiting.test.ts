@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { clickAgain, message, sharedStage, textOf, write } from './support.ts';
 
 const SCRIPT = [
@@ -39,7 +39,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     await working.waitFor({ state: 'detached' });
   });
 
-  it.runIf(hasLongTests)('a text keeps its place in its message when the log has it', async () => {
+  itLong('a text keeps its place in its message when the log has it', async () => {
     const page = await stage.begin('place', 'hello', 'Noted: hello');
     await post('place', 'fast');
     const placeOfText = (article: string) =>
@@ -52,11 +52,9 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     expect(await placeOfText('article.message')).toBe(place);
   });
 
-  it.runIf(hasLongTests)(
-    'text that arrives in many small pieces changes the page in a third of the steps',
-    async () => {
-      const page = await stage.begin('pace', 'hello', 'Noted: hello');
-      await page.evaluate(`(() => {
+  itLong('text that arrives in many small pieces changes the page in a third of the steps', async () => {
+    const page = await stage.begin('pace', 'hello', 'Noted: hello');
+    await page.evaluate(`(() => {
       window.steps = 0;
       let length = 0;
       const look = () => {
@@ -66,28 +64,24 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
       };
       new MutationObserver(look).observe(document.querySelector('.thread'), { subtree: true, childList: true, characterData: true });
     })()`);
-      await post('pace', 'fast');
-      await page.locator('article.draft').waitFor();
-      await page.locator('article.draft').waitFor({ state: 'detached', timeout: 30_000 });
-      expect(await page.evaluate('window.steps')).toBeGreaterThan(5);
-      expect(await page.evaluate('window.steps')).toBeLessThan(200 / 3);
-    },
-  );
+    await post('pace', 'fast');
+    await page.locator('article.draft').waitFor();
+    await page.locator('article.draft').waitFor({ state: 'detached', timeout: 30_000 });
+    expect(await page.evaluate('window.steps')).toBeGreaterThan(5);
+    expect(await page.evaluate('window.steps')).toBeLessThan(200 / 3);
+  });
 
-  it.runIf(hasLongTests)(
-    'a code block that is wider than its message shows it by a shadow at the edge',
-    async () => {
-      const page = await stage.begin('wide', 'wide', 'const one');
-      const code = await page.evaluate<{ readonly isWide: boolean; readonly layers: string }>(`(() => {
+  itLong('a code block that is wider than its message shows it by a shadow at the edge', async () => {
+    const page = await stage.begin('wide', 'wide', 'const one');
+    const code = await page.evaluate<{ readonly isWide: boolean; readonly layers: string }>(`(() => {
       const pre = document.querySelector('.prose pre');
       const { backgroundImage, backgroundAttachment } = getComputedStyle(pre);
       return { isWide: pre.scrollWidth > pre.clientWidth, layers: backgroundAttachment + ' ' + backgroundImage.split('linear-gradient').length };
     })()`);
-      expect(code).toEqual({ isWide: true, layers: 'local, local, scroll, scroll, scroll 5' });
-    },
-  );
+    expect(code).toEqual({ isWide: true, layers: 'local, local, scroll, scroll, scroll 5' });
+  });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a double click on Discard discards one message, not also the one that comes to its place',
     async () => {
       const cable = await layCable(stage.url);
@@ -132,37 +126,43 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     expect(refusals).toBe(1);
   });
 
-  it('a refused post whose text returned to the message field is not shown again as refused, also after a reload', async () => {
-    const page = await stage.begin('told', 'hello', 'Noted: hello');
-    await page.getByLabel('Your name').fill('Lena Lead');
-    await write(page, 'I am an agent');
-    await page.getByRole('alert').waitFor();
-    await page.reload();
-    await message(page, 'Noted: hello').waitFor();
-    await expect.poll(() => page.getByLabel('Message', { exact: true }).inputValue()).toBe('I am an agent');
-    expect(await page.locator('.kept-posts .refused').count()).toBe(0);
-  });
+  itLong(
+    'a refused post whose text returned to the message field is not shown again as refused, also after a reload',
+    async () => {
+      const page = await stage.begin('told', 'hello', 'Noted: hello');
+      await page.getByLabel('Your name').fill('Lena Lead');
+      await write(page, 'I am an agent');
+      await page.getByRole('alert').waitFor();
+      await page.reload();
+      await message(page, 'Noted: hello').waitFor();
+      await expect.poll(() => page.getByLabel('Message', { exact: true }).inputValue()).toBe('I am an agent');
+      expect(await page.locator('.kept-posts .refused').count()).toBe(0);
+    },
+  );
 
-  it('a conversation that waits to be sent is in the list and has the title of its first message', async () => {
-    const cable = await layCable(stage.url);
-    try {
-      const page = await stage.look('#/new', {}, cable.url);
-      await page.getByLabel('Message').waitFor();
-      cable.cut();
-      await page.locator('.away').waitFor();
-      await write(page, 'A plan for\nthe garden');
-      await expect.poll(() => textOf(page.locator('.head h2'))).toBe('A plan for the garden');
-      const row = page.locator('.rows li', { hasText: 'A plan for the garden' });
-      expect(await textOf(row)).toContain('waits to be sent');
-      expect(await page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
-      cable.restore();
-      await message(page, 'Noted: A plan').waitFor();
-      await expect.poll(() => row.innerText()).toMatch(/now$/);
-      expect(await row.count()).toBe(1);
-      await stage.api('DELETE', `conversations/${new URL(page.url()).hash.replace('#/c/', '')}`);
-      await expect.poll(() => row.count()).toBe(0);
-    } finally {
-      await cable.close();
-    }
-  });
+  itLong(
+    'a conversation that waits to be sent is in the list and has the title of its first message',
+    async () => {
+      const cable = await layCable(stage.url);
+      try {
+        const page = await stage.look('#/new', {}, cable.url);
+        await page.getByLabel('Message').waitFor();
+        cable.cut();
+        await page.locator('.away').waitFor();
+        await write(page, 'A plan for\nthe garden');
+        await expect.poll(() => textOf(page.locator('.head h2'))).toBe('A plan for the garden');
+        const row = page.locator('.rows li', { hasText: 'A plan for the garden' });
+        expect(await textOf(row)).toContain('waits to be sent');
+        expect(await page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
+        cable.restore();
+        await message(page, 'Noted: A plan').waitFor();
+        await expect.poll(() => row.innerText()).toMatch(/now$/);
+        expect(await row.count()).toBe(1);
+        await stage.api('DELETE', `conversations/${new URL(page.url()).hash.replace('#/c/', '')}`);
+        await expect.poll(() => row.count()).toBe(0);
+      } finally {
+        await cable.close();
+      }
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
 
 /** How a person writes messages. */
@@ -35,7 +35,7 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
     expect(await page.evaluate('globalThis.shown.isConnected')).toBe(true); // the same element, not a second one
   });
 
-  it('Enter in the name sets the name, and the draft stays a draft', async () => {
+  itLong('Enter in the name sets the name, and the draft stays a draft', async () => {
     const page = await stage.begin('signed', 'hello', 'Noted: hello');
     await page.getByLabel('Message', { exact: true }).fill('not yet');
     await page.getByLabel('Your name').fill('Zoë');
@@ -67,30 +67,33 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
     expect(await page.locator('article.sending').count()).toBe(0);
   });
 
-  it('the up arrow in an empty field writes the last own messages, and the down arrow goes back', async () => {
-    await post('again', 'of Alice', { includeInContext: false });
-    const page = await stage.look('#/c/again');
-    await message(page, 'of Alice').waitFor();
-    await write(page, 'one');
-    await message(page, 'Noted: one').waitFor();
-    await write(page, 'two\nlines');
-    await message(page, 'Noted: two').waitFor();
-    const field = page.getByLabel('Message', { exact: true });
-    await field.press('ArrowUp');
-    expect(await field.inputValue()).toBe('two\nlines');
-    await field.press('ArrowUp');
-    await field.press('ArrowUp');
-    expect(await field.inputValue()).toBe('one');
-    await field.press('ArrowDown');
-    expect(await field.inputValue()).toBe('two\nlines');
-    await field.press('ArrowDown');
-    expect(await field.inputValue()).toBe('');
-    await field.press('ArrowUp');
-    await field.press('!'); // an edited message is a text of its own
-    await field.press('ArrowUp');
-    await field.press('Enter');
-    await message(page, /Noted: two\s+lines!/).waitFor();
-  });
+  itLong(
+    'the up arrow in an empty field writes the last own messages, and the down arrow goes back',
+    async () => {
+      await post('again', 'of Alice', { includeInContext: false });
+      const page = await stage.look('#/c/again');
+      await message(page, 'of Alice').waitFor();
+      await write(page, 'one');
+      await message(page, 'Noted: one').waitFor();
+      await write(page, 'two\nlines');
+      await message(page, 'Noted: two').waitFor();
+      const field = page.getByLabel('Message', { exact: true });
+      await field.press('ArrowUp');
+      expect(await field.inputValue()).toBe('two\nlines');
+      await field.press('ArrowUp');
+      await field.press('ArrowUp');
+      expect(await field.inputValue()).toBe('one');
+      await field.press('ArrowDown');
+      expect(await field.inputValue()).toBe('two\nlines');
+      await field.press('ArrowDown');
+      expect(await field.inputValue()).toBe('');
+      await field.press('ArrowUp');
+      await field.press('!'); // an edited message is a text of its own
+      await field.press('ArrowUp');
+      await field.press('Enter');
+      await message(page, /Noted: two\s+lines!/).waitFor();
+    },
+  );
 
   it('Shift and Enter start a line, the field grows with its lines up to a limit, and they are one message', async () => {
     const page = await stage.look('#/c/lines');
@@ -120,38 +123,32 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
       .toBe(true);
   });
 
-  it.runIf(hasLongTests)(
-    'a pasted text that the daemon would not take is kept, with its size and what to do',
-    async () => {
-      const page = await stage.look('#/c/huge');
-      const field = page.getByLabel('Message', { exact: true });
-      await field.fill('x'.repeat(1_500_000));
-      await field.press('Enter');
-      expect(await textOf(page.getByRole('alert'))).toMatch(/1\.43 MiB.*1\.00 MiB.*Shorten it/s);
-      expect((await field.inputValue()).length).toBe(1_500_000);
-      await field.fill(`${'a long line of a pasted text '.repeat(30_000)}\nits end`);
-      await field.press('Enter');
-      const hidden = page
-        .getByRole('button', { name: /Show more \(8\d\d,\d{3} characters are hidden\)/ })
-        .first();
-      await hidden.waitFor();
-      await hidden.click();
-      await page
-        .getByRole('button', { name: /Show more \(7|8[1-3]/ })
-        .first()
-        .waitFor();
-      const lengths = async () => {
-        const log = await stage.api<{ entries?: { content?: string }[] }>(
-          'GET',
-          'conversations/huge/entries',
-        );
-        return log.entries?.map(({ content }) => content?.length);
-      };
-      await expect.poll(lengths, { timeout: 10_000 }).toContain(29 * 30_000 + 8);
-    },
-  );
+  itLong('a pasted text that the daemon would not take is kept, with its size and what to do', async () => {
+    const page = await stage.look('#/c/huge');
+    const field = page.getByLabel('Message', { exact: true });
+    await field.fill('x'.repeat(1_500_000));
+    await field.press('Enter');
+    expect(await textOf(page.getByRole('alert'))).toMatch(/1\.43 MiB.*1\.00 MiB.*Shorten it/s);
+    expect((await field.inputValue()).length).toBe(1_500_000);
+    await field.fill(`${'a long line of a pasted text '.repeat(30_000)}\nits end`);
+    await field.press('Enter');
+    const hidden = page
+      .getByRole('button', { name: /Show more \(8\d\d,\d{3} characters are hidden\)/ })
+      .first();
+    await hidden.waitFor();
+    await hidden.click();
+    await page
+      .getByRole('button', { name: /Show more \(7|8[1-3]/ })
+      .first()
+      .waitFor();
+    const lengths = async () => {
+      const log = await stage.api<{ entries?: { content?: string }[] }>('GET', 'conversations/huge/entries');
+      return log.entries?.map(({ content }) => content?.length);
+    };
+    await expect.poll(lengths, { timeout: 10_000 }).toContain(29 * 30_000 + 8);
+  });
 
-  it.runIf(hasLongTests)('a text that fills the storage of the tab is sent all the same', async () => {
+  itLong('a text that fills the storage of the tab is sent all the same', async () => {
     const page = await stage.look('#/c/full');
     await page.locator('.composer').waitFor();
     await page.evaluate('sessionStorage.setItem("filler", "x".repeat(5_200_000 - 100))');
@@ -159,7 +156,7 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
     await message(page, 'word sent').first().waitFor();
   });
 
-  it('each way to write to agents at work says what it does', async () => {
+  itLong('each way to write to agents at work says what it does', async () => {
     const page = await stage.look('#/c/ways');
     await page.locator('.composer').waitFor();
     const ways = await page.getByLabel('Delivery').locator('option').allInnerTexts();

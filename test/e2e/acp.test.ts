@@ -5,9 +5,9 @@ import { type Editor, saidIn, startEditor } from '../support/acp-client.ts';
 import { EVERYBODY } from '../support/batch.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { type Project, projectPerTest, sharedProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
-import { hasLongTests } from '../support/runs.ts';
 import { until } from '../support/steps.ts';
 import { PNG } from '../support/uploaded-files.ts';
 
@@ -381,7 +381,7 @@ describe('an editor of a daemon that fails', () => {
     ],
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'an approval that waits is requested once, and its answer counts after `kill -9` of the daemon',
     async () => {
       const editor = await edit(project);
@@ -401,7 +401,7 @@ describe('an editor of a daemon that fails', () => {
     },
   );
 
-  it.runIf(hasLongTests)('a prompt continues and ends after the nats-server was away', async () => {
+  itLong('a prompt continues and ends after the nats-server was away', async () => {
     const editor = await edit(project);
     const id = await editor.begin();
     const ended = editor.prompt(id, 'slow');
@@ -411,7 +411,7 @@ describe('an editor of a daemon that fails', () => {
     expect(saidIn(editor.updates(id))).toContain(SLOW.reply.text);
   });
 
-  it('a prompt continues and ends after `kill -9` of the daemon', async () => {
+  itLong('a prompt continues and ends after `kill -9` of the daemon', async () => {
     const editor = await edit(project);
     const id = await editor.begin();
     const ended = editor.prompt(id, 'slow');
@@ -423,7 +423,7 @@ describe('an editor of a daemon that fails', () => {
     expect(await editor.prompt(id, 'Hello')).toBe('end_turn');
   });
 
-  it.runIf(hasLongTests)('a prompt that is sent while no daemon runs is posted once it does', async () => {
+  itLong('a prompt that is sent while no daemon runs is posted once it does', async () => {
     const editor = await edit(project);
     const id = await editor.begin();
     await project.daemon.kill9();
@@ -434,7 +434,7 @@ describe('an editor of a daemon that fails', () => {
     expect(ofType(await entriesOf(await project.connect(), id), 'message')).toHaveLength(2);
   });
 
-  it.runIf(hasLongTests)('a prompt is cancelled while no daemon runs', async () => {
+  itLong('a prompt is cancelled while no daemon runs', async () => {
     const editor = await edit(project);
     const id = await editor.begin();
     const ended = editor.prompt(id, 'slow');
@@ -444,14 +444,11 @@ describe('an editor of a daemon that fails', () => {
     expect(await ended).toBe('cancelled');
   });
 
-  it.runIf(hasLongTests)(
-    'without a daemon, the error says how to start one, and the next request finds it',
-    async () => {
-      await project.daemon.stop();
-      const editor = await edit(project);
-      await expect(editor.begin()).rejects.toThrow('no running daemon found');
-      await project.up();
-      expect(await editor.prompt(await editor.begin(), 'Hello')).toBe('end_turn');
-    },
-  );
+  itLong('without a daemon, the error says how to start one, and the next request finds it', async () => {
+    await project.daemon.stop();
+    const editor = await edit(project);
+    await expect(editor.begin()).rejects.toThrow('no running daemon found');
+    await project.up();
+    expect(await editor.prompt(await editor.begin(), 'Hello')).toBe('end_turn');
+  });
 });

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { type AnthropicHandler, type AnthropicReply, anthropicApi } from '../support/anthropic-provider.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, checkLog, entriesOf, ofType, outcomesOf } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import type { MessagesBody } from '../support/messages-rules.ts';
 import { openProject, sharedProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 const CLAUDE = {
   ...{ provider: 'anthropic', apiKey: 'sk-ant-test', model: 'claude-haiku-4-5', maxOutputTokens: 8_000 },
@@ -141,34 +141,31 @@ describe('a daemon whose model is Claude', () => {
 });
 
 describe('a daemon that is killed in a tool loop of Claude', () => {
-  it.runIf(hasLongTests)(
-    'the same bytes are sent again, and the API accepts the reasoning in them',
-    async () => {
-      let isHanging = true;
-      const api = anthropicApi((request) => {
-        if (!hasResult(request)) return PLAN;
-        return isHanging ? { ...DONE, hang: 'after-text' } : DONE;
-      });
-      const project = untilTestEnds(
-        await openProject({
-          ...{ nats: {}, model: api.answer, agents: AGENTS },
-          settings: (baseURL) => ({ models: { default: { ...CLAUDE, baseURL } } }),
-        }),
-      );
-      const first = await project.up();
-      const client = await project.connect();
-      await client.post({ conversation: 'demo', publisher: 'alice', content: 'plan it' });
-      await project.provider.waitForRequests(2);
-      await first.kill9();
-      await project.provider.waitForIdle();
-      isHanging = false;
-      await project.up();
-      const entries = await ask(client, 'demo', 'thank you');
-      expect(api.refusals).toEqual([]);
-      const [, second, third] = project.provider.requests;
-      expect(third?.body.equals(second?.body ?? Buffer.alloc(0))).toBe(true);
-      expect(new Set(outcomesOf(entries, 'pm'))).toEqual(new Set(['completed']));
-      expect(checkLog(await project.logFile('demo'))).toEqual([]);
-    },
-  );
+  itLong('the same bytes are sent again, and the API accepts the reasoning in them', async () => {
+    let isHanging = true;
+    const api = anthropicApi((request) => {
+      if (!hasResult(request)) return PLAN;
+      return isHanging ? { ...DONE, hang: 'after-text' } : DONE;
+    });
+    const project = untilTestEnds(
+      await openProject({
+        ...{ nats: {}, model: api.answer, agents: AGENTS },
+        settings: (baseURL) => ({ models: { default: { ...CLAUDE, baseURL } } }),
+      }),
+    );
+    const first = await project.up();
+    const client = await project.connect();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'plan it' });
+    await project.provider.waitForRequests(2);
+    await first.kill9();
+    await project.provider.waitForIdle();
+    isHanging = false;
+    await project.up();
+    const entries = await ask(client, 'demo', 'thank you');
+    expect(api.refusals).toEqual([]);
+    const [, second, third] = project.provider.requests;
+    expect(third?.body.equals(second?.body ?? Buffer.alloc(0))).toBe(true);
+    expect(new Set(outcomesOf(entries, 'pm'))).toEqual(new Set(['completed']));
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
+  });
 });

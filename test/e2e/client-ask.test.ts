@@ -8,8 +8,8 @@ import { checkLaws } from '../../src/conversation/index.ts';
 import { errorWith } from '../support/error-with.ts';
 import { type FakeCall, repliesInOrder } from '../support/fake-provider.ts';
 import { entriesOf } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { sharedProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 import { until } from '../support/steps.ts';
 
 /** `parley.ask`: a message with the tools of a program and a typed answer. */
@@ -173,7 +173,7 @@ describe('a program asks an agent', () => {
     );
   });
 
-  it.runIf(hasLongTests)('the example program orders what its own tool says is missing', async () => {
+  itLong('the example program orders what its own tool says is missing', async () => {
     const lamp = { name: 'stock', arguments: '{"article":"lamp"}' };
     model.next = [{ toolCalls: [lamp] }, { text: '{"order":["lamp"],"because":"none is left"}' }];
     const example = fileURLToPath(new URL('../../examples/post/ask.ts', import.meta.url));

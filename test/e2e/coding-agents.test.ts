@@ -6,8 +6,8 @@ import type { Entry } from '../../src/client/index.ts';
 import { promptsOf } from '../support/acp/prompts.ts';
 import { shared, sharedFolder } from '../support/lifetime.ts';
 import { checkLog, followUntil, ofType } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { startProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** Coding agents that the daemon runs, as real processes beside a real daemon and its managed server. */
 
@@ -185,7 +185,7 @@ describe('a coding agent in the team', () => {
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a turn that fails leaves a prompt that `explain` prints, and its message is told again in the session',
     async () => {
       await post('c11', 'hello', 'dev');

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
 import { ask, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { sharedProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** The commands on a running daemon; some of them in a process of their own, all of them in long tests. */
 describe('the command line', () => {
@@ -101,7 +101,7 @@ describe('the command line', () => {
     await expect(access(join(project.data, 'conversations', 'cut'))).rejects.toThrow('ENOENT');
   });
 
-  it.runIf(hasLongTests)('phase and mode print the new value, and refuse unknown ones', async () => {
+  itLong('phase and mode print the new value, and refuse unknown ones', async () => {
     handler = () => ({ text: 'fine' });
     await ask(client, 'switches', 'hello');
     const phase = await project.parley('phase', 'switches', 'plan', '--json');

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { FakeHandler } from '../support/fake-provider.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, checkLog, entriesOf, followUntil, parseLog, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** L1, L4, L5, L6: an accepted post is answered once, whatever kills the daemon meanwhile. */
 describe('a daemon that is killed', () => {
@@ -45,7 +45,7 @@ describe('a daemon that is killed', () => {
     expect(checkLog(await project.logFile('demo'))).toEqual([]);
   });
 
-  it.runIf(hasLongTests)('a daemon that was killed answers what was posted while it was down', async () => {
+  itLong('a daemon that was killed answers what was posted while it was down', async () => {
     const project = await open(() => ({ text: 'here again' }));
     const first = await project.up();
     await first.kill9();
@@ -137,22 +137,19 @@ describe('a daemon that is killed', () => {
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
-  it.runIf(hasLongTests)(
-    'a daemon that stops lets a turn finish that ends within the grace period',
-    async () => {
-      const project = await open(() => ({ text: 'a few words that take a moment', delayMs: 40 }));
-      const daemon = await project.up();
-      const client = await project.connect();
-      await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
-      await project.provider.waitForRequests(1);
-      expect(await daemon.stop()).toBe(0);
-      const entries = parseLog(await project.logFile('demo'));
-      expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
-      expect(entries.at(-2)).toMatchObject({ type: 'title-set', title: 'go' });
-      expect(entries.at(-3)).toMatchObject({ content: 'a few words that take a moment' });
-      expect(project.provider.requests.length).toBe(1);
-    },
-  );
+  itLong('a daemon that stops lets a turn finish that ends within the grace period', async () => {
+    const project = await open(() => ({ text: 'a few words that take a moment', delayMs: 40 }));
+    const daemon = await project.up();
+    const client = await project.connect();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
+    await project.provider.waitForRequests(1);
+    expect(await daemon.stop()).toBe(0);
+    const entries = parseLog(await project.logFile('demo'));
+    expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+    expect(entries.at(-2)).toMatchObject({ type: 'title-set', title: 'go' });
+    expect(entries.at(-3)).toMatchObject({ content: 'a few words that take a moment' });
+    expect(project.provider.requests.length).toBe(1);
+  });
 
   it('a second signal ends a stopping daemon at once', async () => {
     const project = await open(() => ({ hang: 'after-headers' }), { shutdown: { graceMs: 60_000 } });

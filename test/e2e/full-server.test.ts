@@ -1,9 +1,9 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
+import { itLong } from '../support/long.ts';
 import type { TestNatsServer } from '../support/nats-server.ts';
 import { type RunningDaemon, startProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** SERVER-FAULTS-1 on a real nats-server of its operator. Some versions refuse when their disk is full, others fall silent. */
 describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
@@ -33,36 +33,31 @@ describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
     'search?q=x',
   ];
 
-  it.runIf(hasLongTests)(
-    'a silent server: every verb answers with the cause, and readiness returns by itself',
-    async () => {
-      const { nats, daemon } = await begin();
-      expect(await post(daemon, 'demo', 'one')).toMatchObject({ status: 201 });
-      await expect
-        .poll(async () => (await ask(daemon, '/api/status')).text)
-        .toContain('"running":{"count":0');
-      nats.freeze();
-      for (const conversation of ['demo', 'new'])
-        expect(await post(daemon, conversation, 'two')).toMatchObject({
-          status: 504,
-          text: expect.stringContaining('NATS_SILENT'),
-        });
-      expect(await ask(daemon, '/readyz')).toMatchObject({ status: 503 });
-      const answers = await Promise.all(
-        [...READING.map((path) => `/api/${path}`), '/metrics'].map((path) => ask(daemon, path)),
-      );
-      for (const { status, text } of answers)
-        if (status !== 200) expect([status, text]).toEqual([504, expect.stringContaining('NATS_SILENT')]);
-      expect(answers.some(({ status }) => status === 504)).toBe(true);
-      expect(await ask(daemon, '/readyz')).toMatchObject({ status: 503 });
+  itLong('a silent server: every verb answers with the cause, and readiness returns by itself', async () => {
+    const { nats, daemon } = await begin();
+    expect(await post(daemon, 'demo', 'one')).toMatchObject({ status: 201 });
+    await expect.poll(async () => (await ask(daemon, '/api/status')).text).toContain('"running":{"count":0');
+    nats.freeze();
+    for (const conversation of ['demo', 'new'])
+      expect(await post(daemon, conversation, 'two')).toMatchObject({
+        status: 504,
+        text: expect.stringContaining('NATS_SILENT'),
+      });
+    expect(await ask(daemon, '/readyz')).toMatchObject({ status: 503 });
+    const answers = await Promise.all(
+      [...READING.map((path) => `/api/${path}`), '/metrics'].map((path) => ask(daemon, path)),
+    );
+    for (const { status, text } of answers)
+      if (status !== 200) expect([status, text]).toEqual([504, expect.stringContaining('NATS_SILENT')]);
+    expect(answers.some(({ status }) => status === 504)).toBe(true);
+    expect(await ask(daemon, '/readyz')).toMatchObject({ status: 503 });
 
-      nats.thaw();
-      await expect.poll(async () => (await ask(daemon, '/readyz')).status).toBe(200);
-      expect(await post(daemon, 'new', 'two')).toMatchObject({ status: 201 });
-    },
-  );
+    nats.thaw();
+    await expect.poll(async () => (await ask(daemon, '/readyz')).status).toBe(200);
+    expect(await post(daemon, 'new', 'two')).toMatchObject({ status: 201 });
+  });
 
-  it('a full server: posts are refused with the cause, and readiness returns by itself', async () => {
+  itLong('a full server: posts are refused with the cause, and readiness returns by itself', async () => {
     const { nats, daemon } = await begin('24MB');
     expect(await post(daemon, 'demo', 'one')).toMatchObject({ status: 201 });
     const free = await fill(nats);

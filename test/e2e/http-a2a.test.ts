@@ -10,6 +10,7 @@ import { describe, expect, it } from 'vitest';
 import { data, get, message, send, stateOf, text, wordsOf } from '../support/a2a-client.ts';
 import { EVERYBODY } from '../support/batch.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { sharedProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
 
@@ -121,7 +122,7 @@ describe('the client of `@a2a-js/sdk`', () => {
     ]);
   });
 
-  it('an A2A task needs input for a question, also after a restart of the daemon', async () => {
+  itLong('an A2A task needs input for a question, also after a restart of the daemon', async () => {
     const task = await send(await open(), 'unsure', { contextId: 'asks' });
     expect([stateOf(task), asked(task)]).toEqual(['TASK_STATE_INPUT_REQUIRED', 'Which one?']);
     await daemon.stop();

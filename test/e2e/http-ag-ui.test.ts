@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { EVERYBODY } from '../support/batch.ts';
 import { posting } from '../support/http.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { sharedProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
 
@@ -237,7 +238,7 @@ describe('the package `@ag-ui/client`', () => {
     expect(app.words()).toEqual([['assistant', 'So far']]);
   });
 
-  it('the AG-UI client gets the same after a restart of the daemon', async () => {
+  itLong('the AG-UI client gets the same after a restart of the daemon', async () => {
     const app = application('lead', 'again');
     await app.say('u1', 'write it');
     const before = app.own.messages;

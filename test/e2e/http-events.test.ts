@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { readEvents } from '../support/event-source.ts';
 import { entriesOf } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { projectPerTest } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** Readers of a live thread over HTTP, on a daemon in its own process. */
 describe('server-sent events', () => {
@@ -51,7 +51,7 @@ describe('server-sent events', () => {
     last.close();
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'the event stream delivers everything to a hundred readers of a thread, in order, with live text',
     async () => {
       await post('first');
@@ -68,7 +68,7 @@ describe('server-sent events', () => {
     },
   );
 
-  it('the event stream ends after the last entry when the daemon stops', async () => {
+  itLong('the event stream ends after the last entry when the daemon stops', async () => {
     const reader = await readEvents(url());
     await post('hello');
     expect(await daemon.stop()).toBe(0);

@@ -9,8 +9,8 @@ import { message, text, wordsOf } from '../support/a2a-client.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
 import { posting } from '../support/http.ts';
 import { entriesOf, ofType } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { providerSettings, sharedProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 type Parts = OpenAI.ChatCompletionContentPart[];
 type Past = OpenAI.ChatCompletionMessageParam;
@@ -156,7 +156,7 @@ describe('a file sent by a standard client', () => {
     expect(await people(first.conversation)).toHaveLength(6);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a history with a picture that is broken or too large is refused with its place, and begins nothing',
     async () => {
       const begin = (url: string, as = 'image_url') =>
@@ -209,11 +209,14 @@ describe('a file sent by a standard client', () => {
     expect(other.conversation).not.toBe(first.conversation);
   });
 
-  it('a picture of 5 MB of the OpenAI client is taken, and one beyond the limit is refused', async () => {
+  itLong('a picture of 5 MB of the OpenAI client is taken, and one beyond the limit is refused', async () => {
     const large = picture('large', 5_000_000);
     expect((await chat([user(image(large))])).answer).toBe(eyes(large));
     const beyond = picture('beyond', 21 * 1_024 ** 2);
-    await expect(chat([user(image(beyond))])).rejects.toMatchObject({ status: 413, code: 'BLOB_TOO_LARGE' });
+    await expect(chat([user(image(beyond))])).rejects.toMatchObject({
+      status: 413,
+      code: 'BLOB_TOO_LARGE',
+    });
     const body = picture('body', 40 * 1_024 ** 2);
     await expect(chat([user(image(body))])).rejects.toMatchObject({ status: 413, code: 'TOO_LARGE' });
   });

@@ -4,6 +4,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { EVERYBODY } from '../support/batch.ts';
 import { shared } from '../support/lifetime.ts';
 import { finished, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject } from '../support/project.ts';
 import { call, FAILS, LOOKS } from '../support/route-rules.ts';
 import { pngOf } from '../support/uploaded-files.ts';
@@ -209,7 +210,7 @@ describe('the client of the MCP SDK', () => {
     expect(failed.text).toMatch(/out of order[\s\S]*the turn of lead: failed/);
   });
 
-  it('an MCP call that is cancelled or times out ends its own wait and no turn', async () => {
+  itLong('an MCP call that is cancelled or times out ends its own wait and no turn', async () => {
     const client = await join();
     const soon = await use(client, 'post', { conversation: 'left', content: 'slow', waitSeconds: 1 });
     expect([soon.data.status, soon.text]).toEqual(['running', expect.stringContaining('not done yet')]);

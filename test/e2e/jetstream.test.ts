@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { FakeHandler, FakeProvider } from '../support/fake-provider.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, type Project, TEAM } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 describe('a daemon with the JetStream store', () => {
   let provider: FakeProvider;
@@ -44,7 +44,7 @@ describe('a daemon with the JetStream store', () => {
     expect((await project.parley('ls', '--json')).stdout).not.toContain('demo');
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a killed daemon with the JetStream store continues its outstanding work with the same request',
     async () => {
       await start((_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }));
@@ -62,28 +62,31 @@ describe('a daemon with the JetStream store', () => {
     },
   );
 
-  it('a daemon with the JetStream store publishes each append once, as the message that is stored', async () => {
-    await start(() => ({ text: 'noted' }));
-    await up();
-    const program = await connectToNats({ servers: project.nats.url });
-    project.defer(() => program.close());
-    const heard: number[] = [];
-    program.subscribe('parley.log.demo', {
-      callback: (_, message) => {
-        for (const { index } of message.json<{ entries: { index: number }[] }>().entries) heard.push(index);
-      },
-    });
-    await program.flush();
-    const client = await project.connect();
-    const entries = await ask(client, 'demo', 'hello');
-    await program.flush();
-    expect(heard).toEqual(entries.map((entry) => entry.index));
-    const { streams } = await program.jetstreamManager();
-    const { state } = await streams.info('PARLEY_LOG');
-    expect(state.messages).toBeLessThanOrEqual(entries.length);
-  });
+  itLong(
+    'a daemon with the JetStream store publishes each append once, as the message that is stored',
+    async () => {
+      await start(() => ({ text: 'noted' }));
+      await up();
+      const program = await connectToNats({ servers: project.nats.url });
+      project.defer(() => program.close());
+      const heard: number[] = [];
+      program.subscribe('parley.log.demo', {
+        callback: (_, message) => {
+          for (const { index } of message.json<{ entries: { index: number }[] }>().entries) heard.push(index);
+        },
+      });
+      await program.flush();
+      const client = await project.connect();
+      const entries = await ask(client, 'demo', 'hello');
+      await program.flush();
+      expect(heard).toEqual(entries.map((entry) => entry.index));
+      const { streams } = await program.jetstreamManager();
+      const { state } = await streams.info('PARLEY_LOG');
+      expect(state.messages).toBeLessThanOrEqual(entries.length);
+    },
+  );
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a daemon with the JetStream store appends posts separately that exceed one message together',
     async () => {
       await start(() => ({ text: 'noted' }), {}, TEAM, { config: 'max_payload: 131072' });
@@ -105,7 +108,7 @@ describe('a daemon with the JetStream store', () => {
     },
   );
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a daemon with the JetStream store stores a large output as an object that an agent can read',
     async () => {
       const agents = {
@@ -137,7 +140,7 @@ describe('a daemon with the JetStream store', () => {
     },
   );
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a daemon with the JetStream store stops with code 0 without the server, and loses no accepted post',
     async () => {
       await start(() => ({ text: 'noted' }), { shutdown: { graceMs: 500 } });

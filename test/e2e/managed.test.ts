@@ -5,6 +5,7 @@ import { type Entry, readConnectionFile } from '../../src/client/index.ts';
 import { launcher } from '../support/cli.ts';
 import { perTest } from '../support/lifetime.ts';
 import { checkLog } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, servesNats } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
@@ -58,20 +59,17 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     expect(gone.stderr).toMatch(/no running daemon/);
   });
 
-  it.runIf(hasLongTests)(
-    'a start that fails elsewhere while its nats-server starts leaves no server',
-    async () => {
-      const other = createServer().listen(0, '127.0.0.1');
-      await once(other, 'listening');
-      project.defer(() => other.close());
-      const { port } = other.address() as AddressInfo;
-      await expect(project.up('--http', `127.0.0.1:${port}`)).rejects.toThrow('HTTP_PORT_IN_USE');
-      expect(await servesNats(project.data, await project.natsServerProcess().catch(() => 0))).toBe(false);
-      await project.up(); // nor anything that would block the next start
-    },
-  );
+  itLong('a start that fails elsewhere while its nats-server starts leaves no server', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    project.defer(() => other.close());
+    const { port } = other.address() as AddressInfo;
+    await expect(project.up('--http', `127.0.0.1:${port}`)).rejects.toThrow('HTTP_PORT_IN_USE');
+    expect(await servesNats(project.data, await project.natsServerProcess().catch(() => 0))).toBe(false);
+    await project.up(); // nor anything that would block the next start
+  });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'the managed server is kept when a daemon with the other store starts on the same data',
     async () => {
       const daemon = await project.up();
@@ -100,7 +98,7 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     expect(await servesNats(project.data, server)).toBe(false);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'SIGHUP without a terminal does not end the daemon or its server, also if it arrives twice',
     async () => {
       const daemon = await project.up();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { launcher, strangersEnvironment } from '../support/cli.ts';
+import { itLong } from '../support/long.ts';
 import { type ProtectedMcp, startProtectedMcp } from '../support/mcp-oauth.ts';
 import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 
@@ -39,20 +40,23 @@ describe('parley mcp login', () => {
     return child.exitCode ?? new Promise((resolve) => child.once('close', resolve));
   }
 
-  it('a running daemon says that a server needs a login, uses one at once, and none after a logout', async () => {
-    const daemon = await project.up();
-    const doctor = async () => (await project.parley('doctor', '--config', project.config)).stdout;
-    expect(await doctor()).toContain('parley mcp login web');
-    expect((await project.parley('status')).stdout).toContain('needs login');
-    expect(await login()).toBe(0);
-    await expect.poll(doctor).toContain('connected with 4 tools');
-    const out = await project.parley('mcp', 'logout', 'web', '--config', project.config);
-    expect([out.code, out.stdout]).toEqual([0, 'logged out of web\n']);
-    const again = await project.parley('mcp', 'logout', 'web', '--config', project.config);
-    expect(again.stdout).toBe('there was no login at web\n');
-    const said = [daemon.stderr(), out.stderr].join('');
-    for (const token of server.valid) expect(said).not.toContain(token);
-  });
+  itLong(
+    'a running daemon says that a server needs a login, uses one at once, and none after a logout',
+    async () => {
+      const daemon = await project.up();
+      const doctor = async () => (await project.parley('doctor', '--config', project.config)).stdout;
+      expect(await doctor()).toContain('parley mcp login web');
+      expect((await project.parley('status')).stdout).toContain('needs login');
+      expect(await login()).toBe(0);
+      await expect.poll(doctor).toContain('connected with 4 tools');
+      const out = await project.parley('mcp', 'logout', 'web', '--config', project.config);
+      expect([out.code, out.stdout]).toEqual([0, 'logged out of web\n']);
+      const again = await project.parley('mcp', 'logout', 'web', '--config', project.config);
+      expect(again.stdout).toBe('there was no login at web\n');
+      const said = [daemon.stderr(), out.stderr].join('');
+      for (const token of server.valid) expect(said).not.toContain(token);
+    },
+  );
 
   it('an unknown server, a program and a wrong port are refused', async () => {
     const unknown = await project.parley('mcp', 'login', 'wep', '--config', project.config);

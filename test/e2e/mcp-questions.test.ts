@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { FakeHandler } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
 import { callsOf, checkLog, finished, followUntil, ofType } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { startProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** Questions that an MCP server asks during a call, in a daemon. */
 
@@ -133,7 +133,7 @@ describe('a question of an MCP server', () => {
     for (const name of ['by-ag-ui', 'by-a2a']) expect(checkLog(await project.logFile(name))).toEqual([]);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a daemon that is killed while it waits closes it, and the outcome of the call is unknown (L12)',
     async () => {
       const approvalId = await open('killed');

@@ -7,8 +7,8 @@ import { checkLaws } from '../../src/conversation/index.ts';
 import { repliesInOrder } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, saidBy, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, type RunningDaemon } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** `clients/python`, run by a real Python. */
 
@@ -145,7 +145,7 @@ for _ in range(2):
     ]);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a handoff continues the answer, a failed turn and a refusal are errors with their codes',
     async () => {
       await serve(
@@ -179,9 +179,11 @@ code(lambda: parley.connect("/nowhere"))
     },
   );
 
-  it('a post with the same id is one entry, a file arrives whole, and following survives a daemon that is killed', async () => {
-    model.next = [{ text: 'A picture.' }, { text: 'Later.' }];
-    const following = python(`
+  itLong(
+    'a post with the same id is one entry, a file arrives whole, and following survives a daemon that is killed',
+    async () => {
+      model.next = [{ text: 'A picture.' }, { text: 'Later.' }];
+      const following = python(`
 bytes_ = bytes(range(256)) * 5000
 part = team.upload(bytes_, "noise.bin", publisher="ann")
 one = team.post("kept", "Look", publisher="ann", id="same", files=[part])
@@ -194,13 +196,14 @@ for entry in team.follow("kept", one["index"], timeout=60):
         break
 print(json.dumps([seen == list(range(seen[0], seen[0] + len(seen)))]))
 `);
-    await followUntil(client, 'kept', turnsEnded(1));
-    daemon.signal('SIGKILL');
-    await daemon.exited;
-    daemon = await project.up('--http', 'off');
-    await client.post({ conversation: 'kept', publisher: 'ann', content: 'And now?' });
-    expect(await following).toEqual([[true, true, true], [true]]);
-  });
+      await followUntil(client, 'kept', turnsEnded(1));
+      daemon.signal('SIGKILL');
+      await daemon.exited;
+      daemon = await project.up('--http', 'off');
+      await client.post({ conversation: 'kept', publisher: 'ann', content: 'And now?' });
+      expect(await following).toEqual([[true, true, true], [true]]);
+    },
+  );
 
   it('an agent calls tools of the daemon, keeps its session, and its exception is the failure that people see', async () => {
     await serve(`

@@ -1,6 +1,7 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect } from 'vitest';
 import type { FakeReply, FakeRequest } from '../support/fake-provider.ts';
 import { callsOf, entriesOf, finished, followUntil } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { projectPerTest } from '../support/project.ts';
 
 /** Agents that read their own conversation, before and after a restart of the daemon. */
@@ -40,25 +41,28 @@ async function newestResult(): Promise<string> {
 }
 
 describe('the recall tool in a daemon', () => {
-  it('an agent recalls messages in its own perspective, by index and by text, also after a restart', async () => {
-    await say('the password of the oven is mango');
-    await say('@dev fs_list {"path":"@project"}', 'bob');
-    const entries = await entriesOf(client, 'demo');
-    const listed = entries.find((entry) => entry.type === 'message' && entry.role === 'tool');
-    await daemon.kill9();
-    await project.up();
+  itLong(
+    'an agent recalls messages in its own perspective, by index and by text, also after a restart',
+    async () => {
+      await say('the password of the oven is mango');
+      await say('@dev fs_list {"path":"@project"}', 'bob');
+      const entries = await entriesOf(client, 'demo');
+      const listed = entries.find((entry) => entry.type === 'message' && entry.role === 'tool');
+      await daemon.kill9();
+      await project.up();
 
-    await say('@pm recall {"query":"MANGO oven"}');
-    const hits = await newestResult();
-    expect(hits).toMatch(/^--- recall found "MANGO oven" in 3 entries of those in entries 0 to \d+:\n/);
-    expect(hits).toMatch(/\n--- entry 0 · 20\S+Z · person: the password of the oven is mango\n/);
-    expect(hits).toContain('· you: Noted: the password');
+      await say('@pm recall {"query":"MANGO oven"}');
+      const hits = await newestResult();
+      expect(hits).toMatch(/^--- recall found "MANGO oven" in 3 entries of those in entries 0 to \d+:\n/);
+      expect(hits).toMatch(/\n--- entry 0 · 20\S+Z · person: the password of the oven is mango\n/);
+      expect(hits).toContain('· you: Noted: the password');
 
-    await say(`@pm recall {"from":0,"to":${listed?.index}}`);
-    const read = await newestResult();
-    expect(read).toContain('· [bob]: @dev fs_list {"path":"@project"}');
-    expect(read).toMatch(new RegExp(`nothing that you can be shown: .*${listed?.index}$`));
-    expect(read).not.toContain('c0_'); // no call of the other agent
-    expect(read).not.toContain('· [Dev]: \n');
-  });
+      await say(`@pm recall {"from":0,"to":${listed?.index}}`);
+      const read = await newestResult();
+      expect(read).toContain('· [bob]: @dev fs_list {"path":"@project"}');
+      expect(read).toMatch(new RegExp(`nothing that you can be shown: .*${listed?.index}$`));
+      expect(read).not.toContain('c0_'); // no call of the other agent
+      expect(read).not.toContain('· [Dev]: \n');
+    },
+  );
 });

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, type Project, providerSettings, TEAM } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 import { createSteps, LOOK, type Steps, until } from '../support/steps.ts';
 
 describe('a reload that changes an MCP server', () => {
@@ -60,16 +60,13 @@ describe('a reload that changes an MCP server', () => {
     expect([await before.effects('it'), await after.effects('it')]).toEqual([1, 1]);
   });
 
-  it.runIf(hasLongTests)(
-    'a changed server that does not start refuses the reload, and the old one remains',
-    async () => {
-      await configure({ command: process.execPath, args: ['-e', 'process.exit(3)'] });
-      const refused = await project.parley('reload');
-      expect(refused.code).not.toBe(0);
-      expect(refused.stderr).toContain('steps');
-      await post('one');
-      expect(await results(1)).toEqual([expect.stringContaining('it is done')]);
-      expect(await before.effects('it')).toBe(1);
-    },
-  );
+  itLong('a changed server that does not start refuses the reload, and the old one remains', async () => {
+    await configure({ command: process.execPath, args: ['-e', 'process.exit(3)'] });
+    const refused = await project.parley('reload');
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain('steps');
+    await post('one');
+    expect(await results(1)).toEqual([expect.stringContaining('it is done')]);
+    expect(await before.effects('it')).toBe(1);
+  });
 });

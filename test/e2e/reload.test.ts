@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { type FakeProvider, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
 import { entriesOf } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, type Project, providerSettings, type RunningDaemon, TEAM } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 describe('a configuration that changes while the daemon runs', () => {
   let provider: FakeProvider;
@@ -108,37 +108,37 @@ describe('a configuration that changes while the daemon runs', () => {
     expect(await daemon.stop()).toBe(0);
   });
 
-  it('--watch reloads when a file of the configuration changes, and logs a bad edit with file and line', async () => {
-    const daemon = await up('--watch');
-    await edit('pm', 'description: plans', 'descriptoin: edited');
-    await expect.poll(daemon.stderr).toMatch(/nothing was changed.*pm\.md:3/su);
-    await edit('pm', 'description: plans', 'description: edited');
-    await expect.poll(() => descriptionOf('pm')).toBe('edited');
-    await writeFile(agentFile('new'), '---\ndescription: is new\n---\nNEW.');
-    await expect.poll(() => descriptionOf('new')).toBe('is new');
-    expect(await daemon.stop()).toBe(0);
-  });
-
-  it.runIf(hasLongTests)(
-    'an agent that is removed ends its running turn, and answers again when it is back',
+  itLong(
+    '--watch reloads when a file of the configuration changes, and logs a bad edit with file and line',
     async () => {
-      const daemon = await up();
-      isHolding = true;
-      await post('@dev one');
-      await expect.poll(() => replies.length).toBe(1);
-      await rm(agentFile('dev'));
-      expect((await project.parley('reload')).stdout).toContain('dev removed');
-      await expect.poll(ends).toBe(1);
-      expect(await ofType('turn-ended')).toMatchObject([{ agent: 'dev', outcome: 'aborted' }]);
-      await expect.poll(() => provider.openAnswers()).toBe(0);
-      isHolding = false;
-      await edit('dev', 'nothing', '');
-      expect((await project.parley('reload')).stdout).toContain('dev added');
-      await post('@dev two');
-      await expect.poll(ends).toBe(2);
-      expect(await ofType('turn-ended')).toMatchObject([{}, { agent: 'dev', outcome: 'completed' }]);
+      const daemon = await up('--watch');
+      await edit('pm', 'description: plans', 'descriptoin: edited');
+      await expect.poll(daemon.stderr).toMatch(/nothing was changed.*pm\.md:3/su);
+      await edit('pm', 'description: plans', 'description: edited');
+      await expect.poll(() => descriptionOf('pm')).toBe('edited');
+      await writeFile(agentFile('new'), '---\ndescription: is new\n---\nNEW.');
+      await expect.poll(() => descriptionOf('new')).toBe('is new');
       expect(await daemon.stop()).toBe(0);
-      await allSent();
     },
   );
+
+  itLong('an agent that is removed ends its running turn, and answers again when it is back', async () => {
+    const daemon = await up();
+    isHolding = true;
+    await post('@dev one');
+    await expect.poll(() => replies.length).toBe(1);
+    await rm(agentFile('dev'));
+    expect((await project.parley('reload')).stdout).toContain('dev removed');
+    await expect.poll(ends).toBe(1);
+    expect(await ofType('turn-ended')).toMatchObject([{ agent: 'dev', outcome: 'aborted' }]);
+    await expect.poll(() => provider.openAnswers()).toBe(0);
+    isHolding = false;
+    await edit('dev', 'nothing', '');
+    expect((await project.parley('reload')).stdout).toContain('dev added');
+    await post('@dev two');
+    await expect.poll(ends).toBe(2);
+    expect(await ofType('turn-ended')).toMatchObject([{}, { agent: 'dev', outcome: 'completed' }]);
+    expect(await daemon.stop()).toBe(0);
+    await allSent();
+  });
 });

@@ -13,6 +13,7 @@ import {
 } from '../../src/client/index.ts';
 import { endChild, shared } from '../support/lifetime.ts';
 import { checkLog, followUntil, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, providerSettings, startProject } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 
@@ -186,7 +187,7 @@ describe('a daemon with remote agents', () => {
 });
 
 describe('the example agents', () => {
-  it.runIf(hasLongTests)('the example in TypeScript works as an agent', async () => {
+  itLong('the example in TypeScript works as an agent', async () => {
     const program = ['--import', 'tsx', example('remote-agent/agent.ts'), 'critic', project.data];
     const end = await startProgram(process.execPath, program);
     const entries = await converse('typescript', '@critic is this short enough?');

@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { anthropicApi } from '../support/anthropic-provider.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, checkLog, entriesOf, ofType, outcomesOf } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, sharedProject, startProject } from '../support/project.ts';
 import { type Answer, type Answering, answering, type ResponsesBody } from '../support/responses-provider.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 const GPT = { provider: 'responses', apiKey: 'sk-test', model: 'gpt-5', reasoningEffort: 'high' };
 const AGENTS = { pm: `---\nname: Pam\ntools: [set_phase]\n---\n${'WORK with care. '.repeat(400)}` };
@@ -177,41 +177,38 @@ describe('a daemon whose model speaks the Responses API', () => {
 });
 
 describe('a daemon that is killed in a tool loop of the Responses API', () => {
-  it.runIf(hasLongTests)(
-    'the same bytes are sent again, and the provider accepts the reasoning in them',
-    async () => {
-      const refusals: string[] = [];
-      let isHanging = true;
-      const model = answering((body) => {
-        if (!hasResult(body)) return PLAN;
-        return isHanging ? { reply: { hang: 'after-headers' } } : DONE;
-      }, refusals);
-      const project = untilTestEnds(
-        await openProject({
-          ...{ nats: {}, model, agents: AGENTS },
-          settings: (baseURL) => ({ models: { default: { ...GPT, baseURL } } }),
-        }),
-      );
-      const first = await project.up();
-      const client = await project.connect();
-      await client.post({ conversation: 'demo', publisher: 'alice', content: 'plan it' });
-      await project.provider.waitForRequests(2);
-      await first.kill9();
-      await project.provider.waitForIdle();
-      isHanging = false;
-      await project.up();
-      const entries = await ask(client, 'demo', 'thank you');
-      expect(refusals).toEqual([]);
-      const [, second, third] = project.provider.requests;
-      expect(third?.body.equals(second?.body ?? Buffer.alloc(0))).toBe(true);
-      expect(new Set(outcomesOf(entries, 'pm'))).toEqual(new Set(['completed']));
-      expect(checkLog(await project.logFile('demo'))).toEqual([]);
-    },
-  );
+  itLong('the same bytes are sent again, and the provider accepts the reasoning in them', async () => {
+    const refusals: string[] = [];
+    let isHanging = true;
+    const model = answering((body) => {
+      if (!hasResult(body)) return PLAN;
+      return isHanging ? { reply: { hang: 'after-headers' } } : DONE;
+    }, refusals);
+    const project = untilTestEnds(
+      await openProject({
+        ...{ nats: {}, model, agents: AGENTS },
+        settings: (baseURL) => ({ models: { default: { ...GPT, baseURL } } }),
+      }),
+    );
+    const first = await project.up();
+    const client = await project.connect();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'plan it' });
+    await project.provider.waitForRequests(2);
+    await first.kill9();
+    await project.provider.waitForIdle();
+    isHanging = false;
+    await project.up();
+    const entries = await ask(client, 'demo', 'thank you');
+    expect(refusals).toEqual([]);
+    const [, second, third] = project.provider.requests;
+    expect(third?.body.equals(second?.body ?? Buffer.alloc(0))).toBe(true);
+    expect(new Set(outcomesOf(entries, 'pm'))).toEqual(new Set(['completed']));
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
+  });
 });
 
 describe('a tool loop of the Responses API that Claude continues', () => {
-  it.runIf(hasLongTests)(
+  itLong(
     'each provider accepts what the other one began, and gets nothing that only the other one understands',
     async () => {
       const refusals: string[] = [];

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CONTRACT } from '../../src/bus/contract.ts';
 import { shared } from '../support/lifetime.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, type Project } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 const READER = 'a-token-that-only-reads-0123456789';
 const OPERATOR = 'a-token-that-operates-0123456789ab';
@@ -78,7 +78,7 @@ describe('search', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ hits: [{ conversation: 'two', index: 0 }], pending: 0 });
   });
 
-  it.runIf(hasLongTests)('after a kill and without its file the index is built again', async () => {
+  itLong('after a kill and without its file the index is built again', async () => {
     await daemon.kill9();
     await start();
     expect(await found('q=quokka')).toEqual(['one/0']);

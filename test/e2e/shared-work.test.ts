@@ -5,7 +5,7 @@ import { NO_ANSWER } from '../../src/daemon/cluster/router.ts';
 import { type Fleet, type FleetOptions, ownerOf, startFleet } from '../support/fleet.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { claimants, entriesOf, followUntil, said, turnsEnded } from '../support/log.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 
 /** Cases are those of the table in docs/spec/cluster.md; the others are in `shared-faults-*.test.ts`. */
 describe('daemons on one server whose logs are shared', () => {
@@ -43,22 +43,19 @@ describe('daemons on one server whose logs are shared', () => {
     expect(owners.size).toBe(2);
   });
 
-  it.runIf(hasLongTests)(
-    'a post through the request API is answered by any daemon, whichever one serves it',
-    async () => {
-      await start({ count: 2 });
-      for (let n = 0; n < 30; n++) {
-        const { index, agents } = await fleet.client.post({
-          conversation: `c${n % 3}`,
-          publisher: 'alice',
-          content: `number ${n}`,
-        });
-        expect(agents).toEqual(['pm']);
-        const entries = await entriesOf(fleet.client, `c${n % 3}`);
-        expect(entries[index]).toMatchObject({ type: 'message', content: `number ${n}` });
-      }
-    },
-  );
+  itLong('a post through the request API is answered by any daemon, whichever one serves it', async () => {
+    await start({ count: 2 });
+    for (let n = 0; n < 30; n++) {
+      const { index, agents } = await fleet.client.post({
+        conversation: `c${n % 3}`,
+        publisher: 'alice',
+        content: `number ${n}`,
+      });
+      expect(agents).toEqual(['pm']);
+      const entries = await entriesOf(fleet.client, `c${n % 3}`);
+      expect(entries[index]).toMatchObject({ type: 'message', content: `number ${n}` });
+    }
+  });
 
   it('case 3: the work of a killed daemon is continued once, and the log records it', async () => {
     await start({
@@ -79,7 +76,7 @@ describe('daemons on one server whose logs are shared', () => {
     ]);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'case 6: the work of a frozen daemon is taken over, and the frozen one writes nothing when it resumes',
     async () => {
       await start({
@@ -109,24 +106,21 @@ describe('daemons on one server whose logs are shared', () => {
     },
   );
 
-  it.runIf(hasLongTests)(
-    'a daemon that stops is replaced without waiting for the failure timeout',
-    async () => {
-      await start({
-        count: 2,
-        settings: { sharing: { failureTimeoutMs: 60_000 }, shutdown: { graceMs: 200 } },
-        handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
-      });
-      await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-      await fleet.provider.waitForRequests(1);
-      expect(await (await ownerOf(fleet, 'demo')).stop()).toBe(0);
-      const entries = await followUntil(fleet.client, 'demo', turnsEnded(1));
-      expect(said(entries)).toEqual(['hello', 'whole']);
-      expect(claimants(entries)).toHaveLength(2);
-    },
-  );
+  itLong('a daemon that stops is replaced without waiting for the failure timeout', async () => {
+    await start({
+      count: 2,
+      settings: { sharing: { failureTimeoutMs: 60_000 }, shutdown: { graceMs: 200 } },
+      handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
+    });
+    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await fleet.provider.waitForRequests(1);
+    expect(await (await ownerOf(fleet, 'demo')).stop()).toBe(0);
+    const entries = await followUntil(fleet.client, 'demo', turnsEnded(1));
+    expect(said(entries)).toEqual(['hello', 'whole']);
+    expect(claimants(entries)).toHaveLength(2);
+  });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'the outstanding work of stopped daemons continues at the next start, with posts from the meantime',
     async () => {
       await start({

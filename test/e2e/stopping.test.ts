@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { startFakeProvider } from '../support/fake-provider.ts';
 import { perTest } from '../support/lifetime.ts';
 import { followUntil, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, providerSettings } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** DAEMON-DAEMON-3: a stop ends under all conditions. Unfinished work is done at the next start. */
 describe('stopping a daemon', { timeout: 60_000 }, () => {
@@ -38,7 +38,7 @@ describe('stopping a daemon', { timeout: 60_000 }, () => {
     expect(free.filter(({ type }) => type === 'turn-started').length).toBe(1);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a stop ends while a model hangs and the server is frozen, and the next start continues the work',
     async () => {
       let hanging = true;
@@ -62,7 +62,7 @@ describe('stopping a daemon', { timeout: 60_000 }, () => {
     },
   );
 
-  it.runIf(hasLongTests)('a stop ends while the server is down', async () => {
+  itLong('a stop ends while the server is down', async () => {
     const daemon = await project.up();
     await nats.kill9();
     await expect.poll(() => daemon.stderr()).toMatch(/connection|disconnect/i);

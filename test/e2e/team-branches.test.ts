@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { checkLog, followUntil, ofType } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { projectPerTest } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** A workflow whose nodes run side by side and meet, and a daemon that is killed while they do. */
 describe('a workflow with branches', () => {
@@ -47,41 +47,44 @@ rules:${complete('lead', 'planned')}${complete('dev', 'built', ', value: { files
   const nodes = (entries: readonly Entry[]) =>
     ofType(entries, 'node-entered').map(({ node, to }) => `${node} ${to?.[0] ?? 'waits'}`);
 
-  it('nodes run side by side; a daemon that is killed meanwhile continues the branch that runs, and each node runs once', async () => {
-    await start('demo');
-    const waiting = await followUntil(client, 'demo', (entries) => nodes(entries).includes('check waits'));
-    expect(nodes(waiting).slice(1)).toEqual(['build dev', 'describe doc', 'check waits']);
-    const status = await project.parley('status', 'demo');
-    expect(status.stdout).toContain('run of site at build and check (the branch describe waits)');
-    const { run } = await client.request('conversation', { conversation: 'demo' });
-    expect(run).toMatchObject({
-      node: 'build',
-      branches: [
-        { branch: 'build', node: 'build', agent: 'dev' },
-        { branch: 'describe', node: 'check', agent: null },
-      ],
-    });
-    await daemon.kill9();
-    await writeFile(join(project.config, 'script.yaml'), script('text: I build.'));
-    await project.up();
-    const entries = await followUntil(client, 'demo', (all) => ofType(all, 'run-ended').length > 0);
-    expect(nodes(entries).slice(1)).toEqual(['build dev', 'describe doc', 'check waits', 'check qa']);
-    const met = ofType(entries, 'node-entered').at(-1);
-    expect(met).toMatchObject({ brief: 'Check 3 files.', from: 'build', value: { files: 3 } });
-    const asked = ofType(entries, 'message').findLast(({ author }) => author.id === 'qa');
-    const { messages } = await client.request('view', {
-      conversation: 'demo',
-      agent: 'qa',
-      at: asked?.index,
-    });
-    const step = messages.find(({ content }) => content?.startsWith('STEP '))?.content;
-    expect(step).toContain('The node describe before ended with the outcome described:\ndoc says so.');
-    expect(step).toContain('The node build before ended with the outcome built:\ndev says so.');
-    expect(await daemon.stop()).toBe(0);
-    expect(checkLog(await project.logFile('demo'))).toEqual([]);
-  });
+  itLong(
+    'nodes run side by side; a daemon that is killed meanwhile continues the branch that runs, and each node runs once',
+    async () => {
+      await start('demo');
+      const waiting = await followUntil(client, 'demo', (entries) => nodes(entries).includes('check waits'));
+      expect(nodes(waiting).slice(1)).toEqual(['build dev', 'describe doc', 'check waits']);
+      const status = await project.parley('status', 'demo');
+      expect(status.stdout).toContain('run of site at build and check (the branch describe waits)');
+      const { run } = await client.request('conversation', { conversation: 'demo' });
+      expect(run).toMatchObject({
+        node: 'build',
+        branches: [
+          { branch: 'build', node: 'build', agent: 'dev' },
+          { branch: 'describe', node: 'check', agent: null },
+        ],
+      });
+      await daemon.kill9();
+      await writeFile(join(project.config, 'script.yaml'), script('text: I build.'));
+      await project.up();
+      const entries = await followUntil(client, 'demo', (all) => ofType(all, 'run-ended').length > 0);
+      expect(nodes(entries).slice(1)).toEqual(['build dev', 'describe doc', 'check waits', 'check qa']);
+      const met = ofType(entries, 'node-entered').at(-1);
+      expect(met).toMatchObject({ brief: 'Check 3 files.', from: 'build', value: { files: 3 } });
+      const asked = ofType(entries, 'message').findLast(({ author }) => author.id === 'qa');
+      const { messages } = await client.request('view', {
+        conversation: 'demo',
+        agent: 'qa',
+        at: asked?.index,
+      });
+      const step = messages.find(({ content }) => content?.startsWith('STEP '))?.content;
+      expect(step).toContain('The node describe before ended with the outcome described:\ndoc says so.');
+      expect(step).toContain('The node build before ended with the outcome built:\ndev says so.');
+      expect(await daemon.stop()).toBe(0);
+      expect(checkLog(await project.logFile('demo'))).toEqual([]);
+    },
+  );
 
-  it.runIf(hasLongTests)('a stop and a resume continue the branch that was stopped at its node', async () => {
+  itLong('a stop and a resume continue the branch that was stopped at its node', async () => {
     await start('held');
     await followUntil(client, 'held', (entries) => nodes(entries).includes('check waits'));
     await client.request('stop', { conversation: 'held', publisher: 'ann', agent: 'dev' });

@@ -14,8 +14,8 @@ import {
   outcomesOf,
   saidBy,
 } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { type Project, type RunningDaemon, scriptedSettings, startProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** L15: every chain ends, by a person or by a limit, and people see why. */
 const agents = {
@@ -116,7 +116,7 @@ describe('stopping an agent that waits for others', () => {
 });
 
 describe('a limit', () => {
-  it.runIf(hasLongTests)(
+  itLong(
     'the hop limit is a tool error for the agent and a notice for people, and the turn continues',
     async () => {
       await begin({ limits: { hopsPerTrigger: 1 } });
@@ -141,7 +141,7 @@ describe('a limit', () => {
     },
   );
 
-  it.runIf(hasLongTests)('the time limit ends a turn whose model hangs, and keeps its text', async () => {
+  itLong('the time limit ends a turn whose model hangs, and keeps its text', async () => {
     await begin({ limits: { turnSeconds: 1 } });
     const said = await project.parley('say', 'demo', '@dev how far are we?', '--wait');
     expect([said.code, said.stdout]).toEqual([1, expect.stringContaining('Half ')]);

@@ -10,6 +10,7 @@ import {
   startFakeProvider,
 } from '../support/fake-provider.ts';
 import { checkLog, entriesOf, finished, followUntil, ofType, outcomesOf, saidBy } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import {
   openProject,
@@ -76,7 +77,7 @@ describe('the session of a conversation', () => {
   const header = 'x-session-id';
   const sent = (request: FakeRequest | undefined) => request?.headers[header];
 
-  it.runIf(hasLongTests)(
+  itLong(
     'PERSON-7: a provider gets the session that a message names by right, from its turn on and after a kill, else its own',
     async () => {
       const { requests } = await withProvider(() => ({ text: 'fine' }), { header });
@@ -288,7 +289,7 @@ describe('a message with delivery steer to a turn that calls tools', () => {
     await expectSoundLog();
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a steering message to a turn that waits for another agent is shown after its answer, though the log has it before',
     async () => {
       const delegates = [{ name: 'delegate', arguments: '{"to":"dev","request":"How long?"}' }];

@@ -12,8 +12,8 @@ import {
   parseLog,
   saidBy,
 } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { projectPerTest } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /**
  * Mode run: a workflow that returns to an earlier node once, and a daemon that is killed in the middle of a node.
@@ -95,7 +95,7 @@ rules:
       .filter((content) => /^(RUN_DIRECTIVE|NODE_BRIEF|STEP) /.test(content));
   }
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a run whose daemon is killed in a node continues there, returns to an earlier node, ends, and leaves no directive',
     async () => {
       const started = await project.parley(...'mode demo run --workflow ship --input It --json'.split(' '));
@@ -159,7 +159,7 @@ rules:
     },
   );
 
-  it.runIf(hasLongTests)('a run of an unknown workflow is refused and changes nothing', async () => {
+  itLong('a run of an unknown workflow is refused and changes nothing', async () => {
     const before = await client.request('conversation', { conversation: 'demo' });
     const unknown = await project.parley('mode', 'demo', 'run', '--workflow', 'shipp', '--json');
     expect([unknown.code, unknown.json()]).toEqual([
@@ -211,28 +211,25 @@ rules:
       expect(checkLog(await project.logFile(conversation))).toEqual([]);
   });
 
-  it.runIf(hasLongTests)(
-    'a run that a person leaves ends, and its agent is no longer in a node',
-    async () => {
-      const run = { mode: 'run', workflow: 'talk', input: 'Ask me.' } as const;
-      await client.request('mode', { conversation: 'demo', ...run, publisher: 'ann' });
-      await followUntil(client, 'demo', (entries) => hasWaited(entries, 'lead'));
-      const left = await project.parley('mode', 'demo', 'agent', '--json');
-      expect([left.code, left.json()]).toEqual([0, [expect.objectContaining({ mode: 'agent' })]]);
-      await client.post({ conversation: 'demo', publisher: 'ann', content: 'for nothing, I leave' });
-      const entries = await followUntil(client, 'demo', finished(2));
-      expect(ofType(entries, 'run-ended').map(({ outcome }) => outcome)).toEqual(['left']);
-      const results = callsOf(entries).map((call) => [call.name, call.results.map(({ content }) => content)]);
-      expect(results).toEqual([
-        ['ask', ['for nothing, I leave']],
-        ['complete_node', [expect.stringContaining('NO_NODE')]],
-      ]);
-      const [, asking, last] = answers(entries, 'lead');
-      expect(last?.content).toBe('The run is over, so I leave it at that.');
-      expect((await runContextOf('lead', asking?.index)).length).toBe(3);
-      expect(await runContextOf('lead', last?.index)).toEqual([]);
-      expect(await daemon.stop()).toBe(0);
-      expect(checkLog(await project.logFile('demo'))).toEqual([]);
-    },
-  );
+  itLong('a run that a person leaves ends, and its agent is no longer in a node', async () => {
+    const run = { mode: 'run', workflow: 'talk', input: 'Ask me.' } as const;
+    await client.request('mode', { conversation: 'demo', ...run, publisher: 'ann' });
+    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'lead'));
+    const left = await project.parley('mode', 'demo', 'agent', '--json');
+    expect([left.code, left.json()]).toEqual([0, [expect.objectContaining({ mode: 'agent' })]]);
+    await client.post({ conversation: 'demo', publisher: 'ann', content: 'for nothing, I leave' });
+    const entries = await followUntil(client, 'demo', finished(2));
+    expect(ofType(entries, 'run-ended').map(({ outcome }) => outcome)).toEqual(['left']);
+    const results = callsOf(entries).map((call) => [call.name, call.results.map(({ content }) => content)]);
+    expect(results).toEqual([
+      ['ask', ['for nothing, I leave']],
+      ['complete_node', [expect.stringContaining('NO_NODE')]],
+    ]);
+    const [, asking, last] = answers(entries, 'lead');
+    expect(last?.content).toBe('The run is over, so I leave it at that.');
+    expect((await runContextOf('lead', asking?.index)).length).toBe(3);
+    expect(await runContextOf('lead', last?.index)).toEqual([]);
+    expect(await daemon.stop()).toBe(0);
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
+  });
 });

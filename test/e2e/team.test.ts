@@ -18,8 +18,8 @@ import {
   parseLog,
   saidBy,
 } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, type Project, type RunningDaemon, startProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** Agents that hand over, delegate and ask, while the daemon is killed. */
 let project: Project;
@@ -101,7 +101,7 @@ describe('the team of the example', () => {
     expect(checkLog(await project.logFile('links'))).toEqual([]);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'the example team produces the same log when the daemon is killed repeatedly',
     {
       timeout: 180_000,
@@ -203,7 +203,7 @@ rules:
     return entries;
   }
 
-  it.runIf(hasLongTests)(
+  itLong(
     'two delegations finish once, even if the daemon is killed after the question and after the answer',
     async () => {
       await begin(hanging);
@@ -222,35 +222,27 @@ rules:
     },
   );
 
-  it.runIf(hasLongTests)(
-    'an answer that was posted while no daemon ran is processed at the next start',
-    async () => {
-      await begin();
-      await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
-      await daemon.kill9();
-      const program = await connectToNats({ servers: project.nats.url });
-      project.defer(() => program.close());
-      const { publisher, ...body } = backups;
-      await program.jetstream().publish(`parley.in.${publisher}.demo`, JSON.stringify(body));
-      daemon = await project.up();
-      const entries = await expectOneAnswerEach();
-      const wakes = ofType(entries, 'turn-started').filter(
-        ({ agent, resumed }) => agent === 'lead' && resumed,
-      );
-      expect(wakes.length).toBe(1); // the restart repeated nothing of the waiting turn
-    },
-  );
+  itLong('an answer that was posted while no daemon ran is processed at the next start', async () => {
+    await begin();
+    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
+    await daemon.kill9();
+    const program = await connectToNats({ servers: project.nats.url });
+    project.defer(() => program.close());
+    const { publisher, ...body } = backups;
+    await program.jetstream().publish(`parley.in.${publisher}.demo`, JSON.stringify(body));
+    daemon = await project.up();
+    const entries = await expectOneAnswerEach();
+    const wakes = ofType(entries, 'turn-started').filter(({ agent, resumed }) => agent === 'lead' && resumed);
+    expect(wakes.length).toBe(1); // the restart repeated nothing of the waiting turn
+  });
 
-  it.runIf(hasLongTests)(
-    'the asking agent continues after a kill at the moment when the last answer arrives',
-    async () => {
-      await begin();
-      await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
-      await client.post({ conversation: 'demo', ...backups });
-      await followUntil(client, 'demo', (entries) => ofType(entries, 'delegation-answered').length === 2);
-      await daemon.kill9();
-      daemon = await project.up();
-      await expectOneAnswerEach();
-    },
-  );
+  itLong('the asking agent continues after a kill at the moment when the last answer arrives', async () => {
+    await begin();
+    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
+    await client.post({ conversation: 'demo', ...backups });
+    await followUntil(client, 'demo', (entries) => ofType(entries, 'delegation-answered').length === 2);
+    await daemon.kill9();
+    daemon = await project.up();
+    await expectOneAnswerEach();
+  });
 });

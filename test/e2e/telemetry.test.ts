@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { followUntil, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, type Project, type RunningDaemon } from '../support/project.ts';
 
 /** Waits for the file `gate` once it has reported that it runs. */
@@ -37,7 +38,7 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
 
   afterEach(() => writeFile(join(project.root, 'gate'), '')); // A killed daemon does not stop its command, so let it end.
 
-  it('telemetry reports turns and calls, and the recovery after a kill during a tool call', async () => {
+  itLong('telemetry reports turns and calls, and the recovery after a kill during a tool call', async () => {
     await open();
     const first = await project.up();
     await say('run it');

@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage, withDaemon } from '../support/installed.ts';
 import { sharedFolder } from '../support/lifetime.ts';
+import { itLong } from '../support/long.ts';
 import { blocksOf } from '../support/pages.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { hasPython } from '../support/terminal.ts';
@@ -53,7 +54,7 @@ describe.each(templates)('the template %s', (template, [conversation, question, 
     expect(daemon.code).toBe(0);
   });
 
-  it.runIf(hasLongTests)(`the test of the template ${template} passes`, async () => {
+  itLong(`the test of the template ${template} passes`, async () => {
     const { scripts } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
     const options = { cwd: project, env: { ...strangersEnvironment(), ...env }, timeout: 90_000 };
     const ran = await promisify(execFile)('bash', ['-c', scripts.test], options).catch((error) => error);

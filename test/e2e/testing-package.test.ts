@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect } from 'vitest';
 import { connect, readConnectionFile } from '../../src/client/index.ts';
 import { launcher } from '../support/cli.ts';
 import { sharedFolder } from '../support/lifetime.ts';
 import { ask } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { blocksOf, ROOT, readPage } from '../support/pages.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** The guides for tests and embedding, as a reader follows them in a folder with the bundled package. */
 
@@ -50,25 +50,22 @@ async function run(args: readonly string[], env: Readonly<Record<string, string>
 }
 
 describe('the package parleyd/testing', () => {
-  it.runIf(hasLongTests)(
-    'runs the tests of the guide in node:test, which imports no other test runner',
-    async () => {
-      const hidden = join(folder, 'node_modules/vitest');
-      await rm(hidden);
-      const { code, output } = await run([
-        '--test',
-        '--test-reporter=tap',
-        'team.test.mjs',
-        'approvals.test.mjs',
-        'cases.test.mjs',
-      ]);
-      await link('vitest');
-      expect(output).toContain('# pass 5');
-      expect([code, /# fail (\d+)/.exec(output)?.[1]]).toEqual([0, '0']);
-    },
-  );
+  itLong('runs the tests of the guide in node:test, which imports no other test runner', async () => {
+    const hidden = join(folder, 'node_modules/vitest');
+    await rm(hidden);
+    const { code, output } = await run([
+      '--test',
+      '--test-reporter=tap',
+      'team.test.mjs',
+      'approvals.test.mjs',
+      'cases.test.mjs',
+    ]);
+    await link('vitest');
+    expect(output).toContain('# pass 5');
+    expect([code, /# fail (\d+)/.exec(output)?.[1]]).toEqual([0, '0']);
+  });
 
-  it.runIf(hasLongTests)('runs a snapshot test of the guide in Vitest', async () => {
+  itLong('runs a snapshot test of the guide in Vitest', async () => {
     const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
     const args = [vitest, 'run', '--root', folder, '--no-color', 'view.vitest.mjs'];
     await writeFile(
@@ -83,7 +80,7 @@ describe('the package parleyd/testing', () => {
 });
 
 describe('the program that embeds the daemon', () => {
-  it('serves its agents and ends at SIGTERM', async () => {
+  itLong('serves its agents and ends at SIGTERM', async () => {
     const data = join(folder, 'data');
     const { PATH = '', HOME = '', NATS_BIN = '' } = process.env;
     const env = {

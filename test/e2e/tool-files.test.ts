@@ -8,6 +8,7 @@ import { checkLaws, type FilePart, filesOf, partsOf } from '../../src/conversati
 import type { FakeHandler } from '../support/fake-provider.ts';
 import { shared, sharedFolder, untilTestEnds } from '../support/lifetime.ts';
 import { callsOf, checkLog, finished, followUntil, ofType } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import {
   modelAt,
@@ -17,7 +18,6 @@ import {
   sharedProject,
   startProject,
 } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 import { filesIn } from '../support/sample-files.ts';
 import { pngOf } from '../support/uploaded-files.ts';
 
@@ -135,7 +135,7 @@ describe('files of results and answers', () => {
   });
 });
 
-it('a file of a result beyond the limit is named, and the call does not fail', async () => {
+itLong('a file of a result beyond the limit is named, and the call does not fail', async () => {
   const project = untilTestEnds(await startProject(optionsWith({ maxBytes: 10 })));
   const entries = await entriesAfter(project, 'demo', 'local shot');
   expect(resultOf(entries).content).toMatch(
@@ -144,7 +144,7 @@ it('a file of a result beyond the limit is named, and the call does not fail', a
   expect(resultOf(entries).parts).toBeUndefined();
 });
 
-it.runIf(hasLongTests).each(['file', 'jetstream'])(
+itLong.each(['file', 'jetstream'])(
   'store %s: a daemon that is killed between the record of a result and its report recovers it with its files, once (L12)',
   async (store) => {
     const env: Record<string, string> = { PARLEY_CRASH_POINTS: 'after-tool-record:1' };

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage } from '../support/installed.ts';
 import { folderPerTest } from '../support/lifetime.ts';
+import { itLong } from '../support/long.ts';
 import { type Block, blocksOf, readPage } from '../support/pages.ts';
 import { hasLongTests } from '../support/runs.ts';
 
@@ -145,7 +146,7 @@ describe('a reader who follows a page', { timeout: 300_000 }, () => {
     await followAll(readme, home);
   });
 
-  it.runIf(hasLongTests)('the example page shows its team as it works', async () => {
+  itLong('the example page shows its team as it works', async () => {
     setUp = IN_CHECKOUT;
     const data = join(home, 'data');
     const blocks = team.map(({ text, ...block }) => ({

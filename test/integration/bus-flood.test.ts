@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { IngressOptions, Reading, UnreadPosts } from '../../src/bus/index.ts';
 import { parseSettledRecord } from '../../src/bus/settled.ts';
 import { perTest } from '../support/lifetime.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
 
 const FLOODERS = ['mallory', 'trudy'];
@@ -102,7 +102,7 @@ describe('several publishers that flood the ingress stream at the same time', ()
     await until('the record includes all posts', async () => (await settledRecord())?.settled.upTo === ALL);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'are read when their unread posts are no flood, while the flood of another publisher is skipped',
     async () => {
       const { seen, unread, read } = await start(({ publisher }) => publisher === 'mallory');

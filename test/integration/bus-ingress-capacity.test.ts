@@ -1,7 +1,7 @@
 import type { NatsError } from 'nats';
 import { describe, expect, it } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { collector, type PostingBus, startBroker, until } from '../unit/bus/support.ts';
 
 describe('the capacity of the ingress stream', () => {
@@ -44,22 +44,19 @@ describe('the capacity of the ingress stream', () => {
     expect((await streamNow()).state.first_seq).toBeLessThanOrEqual(2);
   });
 
-  it.runIf(hasLongTests)(
-    'the ingress stream is freed when the unsettled posts that filled it are settled',
-    async () => {
-      const daemon = await broker.bus(ROOM);
-      let settle: () => void = () => undefined;
-      const held = new Promise<void>((resolve) => {
-        settle = resolve;
-      });
-      const seen = collector(() => held);
-      await daemon.startIngress(seen.options());
-      for (let n = 0; n < 5; n += 1) await daemon.post('alice', 'demo', large());
-      await refused(daemon);
-      settle();
-      await taken(daemon);
-    },
-  );
+  itLong('the ingress stream is freed when the unsettled posts that filled it are settled', async () => {
+    const daemon = await broker.bus(ROOM);
+    let settle: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const seen = collector(() => held);
+    await daemon.startIngress(seen.options());
+    for (let n = 0; n < 5; n += 1) await daemon.post('alice', 'demo', large());
+    await refused(daemon);
+    settle();
+    await taken(daemon);
+  });
 
   it('unsettled posts are never dropped to free the ingress stream, also if small posts fill it (CAPACITY-2)', async () => {
     const daemon = await broker.bus({ ingressBytes: 10_000 });
@@ -83,20 +80,17 @@ describe('the capacity of the ingress stream', () => {
     expect([state.first_seq, state.messages]).toEqual([1, accepted]);
   });
 
-  it.runIf(hasLongTests)(
-    'the number of posts is limited, too: settled ones are purged when it is near',
-    async () => {
-      const daemon = await broker.bus();
-      await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 10 });
-      const seen = collector();
-      await daemon.startIngress(seen.options());
-      for (let n = 0; n < 30; n += 1) await taken(daemon);
-      await daemon.stopIngress();
-      expect((await streamNow()).state.last_seq).toBe(30);
-    },
-  );
+  itLong('the number of posts is limited, too: settled ones are purged when it is near', async () => {
+    const daemon = await broker.bus();
+    await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 10 });
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    for (let n = 0; n < 30; n += 1) await taken(daemon);
+    await daemon.stopIngress();
+    expect((await streamNow()).state.last_seq).toBe(30);
+  });
 
-  it.runIf(hasLongTests)('an ingress stream that settled posts fill is freed at the start', async () => {
+  itLong('an ingress stream that settled posts fill is freed at the start', async () => {
     const daemon = await broker.bus(ROOM);
     for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
     // As the last daemon leaves it after closing it.

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Delivery, IngressOptions } from '../../src/bus/index.ts';
 import { perTest } from '../support/lifetime.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
 
 /** A flood of one publisher before the posts of others. The test decides when the daemon settles a post. */
@@ -117,7 +117,7 @@ describe('reading posts in a flood', () => {
     await until('all came', () => seen.deliveries.length === 301);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a post that was removed while it waited is skipped, and reading continues when the server returns',
     async () => {
       const daemon = await broker.bus();

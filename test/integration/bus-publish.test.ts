@@ -5,7 +5,7 @@ import { createSubjects, type Delivery, type LiveChunk } from '../../src/bus/ind
 import { createNatsBus, openNats } from '../../src/bus/nats/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { perTest } from '../support/lifetime.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { bytes, collector, recordingLog, startBroker, text, until } from '../unit/bus/support.ts';
 
 /** As the ingress stream delivered it, at any sequence. */
@@ -138,7 +138,7 @@ describe('what the daemon publishes', () => {
     expect(await daemon.deadLetters.get(seq)).toMatchObject({ code: 'UNREADABLE', original: '[1]', size: 3 });
   });
 
-  it.runIf(hasLongTests)('dead letters cannot be read or removed while the server is away', async () => {
+  itLong('dead letters cannot be read or removed while the server is away', async () => {
     const daemon = await broker.bus();
     const { seq } = await broker.plain.jetstream().publish('parley.dead.alice.demo', bytes('[1]'));
     await broker.server.kill9();

@@ -2,7 +2,7 @@ import { truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { collector, recordingLog, sharedReading, startBroker, text, until } from '../unit/bus/support.ts';
 import { A, B, settledOn, warnings } from './settled-support.ts';
 
@@ -123,7 +123,7 @@ describe('the record of settled posts on a real server', () => {
     await until('none is passed over', () => again.deliveries.length === 2);
   });
 
-  it('the record applies to a stream of which a killed server forgot the settings alone', async () => {
+  itLong('the record applies to a stream of which a killed server forgot the settings alone', async () => {
     const bus = await broker.bus();
     await post(bus, 1, 3);
     await stopped(bus, A, 3);
@@ -150,40 +150,37 @@ describe('the record of settled posts on a real server', () => {
     expect(second.contents()).toEqual(['5']);
   });
 
-  it.runIf(hasLongTests)(
-    'the record is passed from daemons with shared logs to one with its own, and back',
-    async () => {
-      const { log, lines } = recordingLog();
-      const sharing = async () => {
-        const bus = await broker.bus({ store: 'jetstream', log });
-        const seen = collector(async ({ body }) => {
-          if (text(body) === '3') throw new Error('not now');
-        });
-        await bus.share('a').startIngress(sharedReading(seen, { owner: A }));
-        return { bus, seen };
-      };
-      const first = await sharing();
-      await post(first.bus, 1, 4);
-      await until('4 is recorded', async () => (await record())?.settled.upTo === 4);
-      expect(await record()).toMatchObject({ by: A, settled: { upTo: 4, open: [3] }, reader: 'a' });
-      await first.bus.close();
+  itLong('the record is passed from daemons with shared logs to one with its own, and back', async () => {
+    const { log, lines } = recordingLog();
+    const sharing = async () => {
+      const bus = await broker.bus({ store: 'jetstream', log });
+      const seen = collector(async ({ body }) => {
+        if (text(body) === '3') throw new Error('not now');
+      });
+      await bus.share('a').startIngress(sharedReading(seen, { owner: A }));
+      return { bus, seen };
+    };
+    const first = await sharing();
+    await post(first.bus, 1, 4);
+    await until('4 is recorded', async () => (await record())?.settled.upTo === 4);
+    expect(await record()).toMatchObject({ by: A, settled: { upTo: 4, open: [3] }, reader: 'a' });
+    await first.bus.close();
 
-      const alone = await broker.bus({ log });
-      const seen = collector(held('5'));
-      await post(alone, 5, 6);
-      await alone.startIngress({ ...seen.options(), owner: B });
-      await until('the rest came', () => seen.deliveries.length === 3);
-      expect(seen.contents()).toEqual(['3', '5', '6']);
-      expect(warnings(lines)).toMatchObject([{ posts: 3, by: A.name }]);
-      await until('6 is recorded', async () => (await record())?.settled.upTo === 6);
+    const alone = await broker.bus({ log });
+    const seen = collector(held('5'));
+    await post(alone, 5, 6);
+    await alone.startIngress({ ...seen.options(), owner: B });
+    await until('the rest came', () => seen.deliveries.length === 3);
+    expect(seen.contents()).toEqual(['3', '5', '6']);
+    expect(warnings(lines)).toMatchObject([{ posts: 3, by: A.name }]);
+    await until('6 is recorded', async () => (await record())?.settled.upTo === 6);
 
-      const second = await sharing();
-      await post(second.bus, 7, 7);
-      await until('the new one was delivered', () => second.seen.contents().includes('7'));
-      expect(second.seen.contents()).toEqual(['5', '7']);
-      expect(warnings(lines).at(-1)).toMatchObject({ by: B.name });
-    },
-  );
+    const second = await sharing();
+    await post(second.bus, 7, 7);
+    await until('the new one was delivered', () => second.seen.contents().includes('7'));
+    expect(second.seen.contents()).toEqual(['5', '7']);
+    expect(warnings(lines).at(-1)).toMatchObject({ by: B.name });
+  });
 
   it('the record is written again if its stream was deleted, and after an outage of the server', async () => {
     const bus = await broker.bus();
@@ -215,7 +212,7 @@ describe('the record of settled posts on a real server', () => {
     await settledUpTo(2);
   });
 
-  it.runIf(hasLongTests)('the record is written soon after an outage during which it was due', async () => {
+  itLong('the record is written soon after an outage during which it was due', async () => {
     const bus = await broker.bus();
     const seen = collector(() => broker.server.kill9());
     await bus.startIngress({ ...seen.options(), owner: A });

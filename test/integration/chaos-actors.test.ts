@@ -13,8 +13,8 @@ import { createProxyActor } from '../chaos/actors/proxy.ts';
 import { createToolServerActor, KEY_FIELD } from '../chaos/actors/tool-server.ts';
 import { checkDescriptors, checkEnd, countDescriptors, processesIn } from '../chaos/environment.ts';
 import { launcher, strangersEnvironment } from '../support/cli.ts';
+import { itLong } from '../support/long.ts';
 import { startNatsServer } from '../support/nats-server.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** The actors that break a daemon must themselves work as documented. */
 
@@ -199,7 +199,7 @@ describe('the daemon of a run', () => {
     return { actor, nats };
   }
 
-  it.runIf(hasLongTests)('the daemon of a run ends at its crash point once it has work', async () => {
+  itLong('the daemon of a run ends at its crash point once it has work', async () => {
     const { actor, nats } = await daemon(true, 30_000);
     await actor.start();
     const connection = await openNats({ url: nats.url });
@@ -210,19 +210,16 @@ describe('the daemon of a run', () => {
     expect(actor.findings).toEqual([]);
   });
 
-  it.runIf(hasLongTests)(
-    'a daemon that refuses its configuration ends the run at once with its output',
-    async () => {
-      const { actor } = await daemon(false, 600_000);
-      const error = await actor.start().catch((failure: unknown) => failure);
-      expect(error).toMatchObject({
-        code: 'CHAOS_NOT_READY',
-        hint: expect.stringContaining('parley doctor'),
-      });
-      expect(String(error)).toContain('CONFIG_INVALID');
-      expect(actor.findings).toEqual([]);
-    },
-  );
+  itLong('a daemon that refuses its configuration ends the run at once with its output', async () => {
+    const { actor } = await daemon(false, 600_000);
+    const error = await actor.start().catch((failure: unknown) => failure);
+    expect(error).toMatchObject({
+      code: 'CHAOS_NOT_READY',
+      hint: expect.stringContaining('parley doctor'),
+    });
+    expect(String(error)).toContain('CONFIG_INVALID');
+    expect(actor.findings).toEqual([]);
+  });
 
   it('a daemon is started again whatever ended it, and an unexpected end is a finding (ACTORS-DAEMON-1)', async () => {
     const { actor } = await daemon(true, 30_000);

@@ -9,7 +9,7 @@ import { fileLine } from '../../src/conversation/index.ts';
 import { findType } from '../../src/daemon/files/files.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
 import { newFolder } from '../support/lifetime.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { type SampleFile, sampleFile } from '../support/sample-files.ts';
 import { until } from '../support/steps.ts';
 import { PNG } from '../support/uploaded-files.ts';
@@ -270,7 +270,7 @@ describe('a coding agent', () => {
     expect((await second).content).toMatch(/I was told/);
   }, 4_000);
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a turn that ends with a process that another conversation had to end says why, and the next one works',
     async () => {
       const { agent, folder } = await agentWith();
@@ -301,7 +301,7 @@ describe('a coding agent', () => {
     expect((await agent.handle(turnOf(habit).turn)).content).toBe(content);
   });
 
-  it('a flood of updates is one text', async () => {
+  itLong('a flood of updates is one text', async () => {
     const { agent } = await agentWith();
     expect((await agent.handle(turnOf('flood').turn)).content).toMatch(/^0 1 2 .* 19999 $/);
   });

@@ -10,7 +10,7 @@ import { batch, entry } from '../contract/samples.ts';
 import { record } from '../contract/tool-records.contract.ts';
 import { errorWith } from '../support/error-with.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { aClient, aServer, aStore, names } from './jetstream-support.ts';
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -243,27 +243,24 @@ describe('a JetStream store', () => {
     expect((await store.open('demo')).entries).toEqual(batch(0, 500));
   });
 
-  it.runIf(hasLongTests)(
-    'a store reports an outage of the server, and continues when it returns',
-    async () => {
-      const server = await aServer();
-      const store = await aStore(server.url);
-      await store.toolRecords.append('demo', [record(0)]);
-      await server.kill9();
-      const away = { code: 'STORE_UNAVAILABLE' };
-      await expect(store.exists('demo')).rejects.toMatchObject(away);
-      await expect(store.open('demo')).rejects.toMatchObject(away);
-      await expect(store.rows()).rejects.toMatchObject(away);
-      await expect(store.markOpen('demo')).rejects.toMatchObject(away);
-      await expect(store.toolRecords.append('demo', [record(1)])).rejects.toMatchObject(away);
-      await expect(store.toolRecords.readOutput('demo', 'o1')).rejects.toMatchObject(away);
-      await server.restart();
-      for (;;) {
-        if ((await store.exists('demo').catch(() => null)) !== null) break;
-      }
-      expect((await store.toolRecords.read('demo')).records).toEqual([record(0)]);
-    },
-  );
+  itLong('a store reports an outage of the server, and continues when it returns', async () => {
+    const server = await aServer();
+    const store = await aStore(server.url);
+    await store.toolRecords.append('demo', [record(0)]);
+    await server.kill9();
+    const away = { code: 'STORE_UNAVAILABLE' };
+    await expect(store.exists('demo')).rejects.toMatchObject(away);
+    await expect(store.open('demo')).rejects.toMatchObject(away);
+    await expect(store.rows()).rejects.toMatchObject(away);
+    await expect(store.markOpen('demo')).rejects.toMatchObject(away);
+    await expect(store.toolRecords.append('demo', [record(1)])).rejects.toMatchObject(away);
+    await expect(store.toolRecords.readOutput('demo', 'o1')).rejects.toMatchObject(away);
+    await server.restart();
+    for (;;) {
+      if ((await store.exists('demo').catch(() => null)) !== null) break;
+    }
+    expect((await store.toolRecords.read('demo')).records).toEqual([record(0)]);
+  });
 });
 
 describe('daemons that start at the same time on a new server', () => {

@@ -18,6 +18,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
+import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -93,7 +94,7 @@ describe('the launcher', { timeout: 30_000 }, () => {
     expect((await launch(folder)).stdout).toBe('undefined\n');
   });
 
-  it.runIf(hasLongTests)('compiled code imports modules of Node later, too', async () => {
+  itLong('compiled code imports modules of Node later, too', async () => {
     const folder = await packageOf({
       'src/cli/main.ts':
         "import('node:http').then(({ Agent }) => console.log(typeof Agent), ({ message }) => console.log(message));",
@@ -318,18 +319,15 @@ console.log(sharedObjects.length > 0, sharedObjects.filter((path) => path.includ
     },
   );
 
-  it.runIf(hasLongTests)(
-    'a command of this checkout that uses a server loads all parts of its bundle',
-    async () => {
-      const data = await mkdtemp(join(tmpdir(), 'parley-launcher-'));
-      made.push(data);
-      const [command, more] = [join(ROOT, 'bin/parley.js'), ['ls', '--nats', 'nats://127.0.0.1:9']];
-      const outcome = await new Promise((resolve) => {
-        execFile(process.execPath, [command, ...more], { cwd: data }, (error, stdout, stderr) =>
-          resolve({ code: error?.code, stdout, stderr }),
-        );
-      });
-      expect(outcome).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('127.0.0.1:9') });
-    },
-  );
+  itLong('a command of this checkout that uses a server loads all parts of its bundle', async () => {
+    const data = await mkdtemp(join(tmpdir(), 'parley-launcher-'));
+    made.push(data);
+    const [command, more] = [join(ROOT, 'bin/parley.js'), ['ls', '--nats', 'nats://127.0.0.1:9']];
+    const outcome = await new Promise((resolve) => {
+      execFile(process.execPath, [command, ...more], { cwd: data }, (error, stdout, stderr) =>
+        resolve({ code: error?.code, stdout, stderr }),
+      );
+    });
+    expect(outcome).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('127.0.0.1:9') });
+  });
 });

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { errorWith } from '../support/error-with.ts';
+import { itLong } from '../support/long.ts';
 import { type McpHttpServer, startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { EVERYTHING, type McpTestTools, openMcpTools, secrets } from '../support/mcp-tools.ts';
 import { freePort } from '../support/nats-server.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** Servers over streamable HTTP. */
 
@@ -83,19 +83,22 @@ describe('an MCP server over HTTP', () => {
 });
 
 describe('an HTTP server that cannot resume a broken stream', () => {
-  it('a call fails when the client has tried to resume its stream often enough (HTTP-TRANSPORT-2)', async () => {
-    const server = await startMcpHttpServer({ forgetsEvents: true });
-    const toolbox = await toolsOf(server.url);
-    try {
-      const outcome = await toolbox.run('mcp__web__drop');
-      expect(outcome).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
-      expect(server.marks.filter((mark) => mark === 'asked to go on').length).toBeGreaterThan(1);
-      expect(await toolbox.run('mcp__web__echo')).toMatchObject({ kind: 'completed' });
-    } finally {
-      await toolbox.close();
-      await server.close();
-    }
-  });
+  itLong(
+    'a call fails when the client has tried to resume its stream often enough (HTTP-TRANSPORT-2)',
+    async () => {
+      const server = await startMcpHttpServer({ forgetsEvents: true });
+      const toolbox = await toolsOf(server.url);
+      try {
+        const outcome = await toolbox.run('mcp__web__drop');
+        expect(outcome).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
+        expect(server.marks.filter((mark) => mark === 'asked to go on').length).toBeGreaterThan(1);
+        expect(await toolbox.run('mcp__web__echo')).toMatchObject({ kind: 'completed' });
+      } finally {
+        await toolbox.close();
+        await server.close();
+      }
+    },
+  );
 });
 
 describe('an HTTP server that is not reachable', () => {
@@ -130,7 +133,7 @@ describe('a published MCP server over HTTP', () => {
     await ended;
   }
 
-  it.runIf(hasLongTests)('a published server with the older transport is named as one', async () => {
+  itLong('a published server with the older transport is named as one', async () => {
     const port = await freePort();
     await startEverything(port, 'sse');
     const toolbox = await toolsOf(`http://127.0.0.1:${port}/sse`);
@@ -145,7 +148,7 @@ describe('a published MCP server over HTTP', () => {
     }
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'a published server that is killed during a call fails it, and is used again when it returns',
     async () => {
       const port = await freePort();

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorWith } from '../support/error-with.ts';
+import { itLong } from '../support/long.ts';
 import {
   EVERYTHING,
   FILESYSTEM,
@@ -11,7 +12,6 @@ import {
   packaged,
   program,
 } from '../support/mcp-tools.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** Real programs over standard streams. */
 
@@ -36,7 +36,7 @@ async function marked(line: string): Promise<void> {
 }
 
 describe('published MCP servers over stdio', () => {
-  it.runIf(hasLongTests)('agents get the tools and results of published servers', async () => {
+  itLong('agents get the tools and results of published servers', async () => {
     toolbox = await openMcpTools((directory) => ({
       everything: packaged(EVERYTHING, ['stdio']),
       files: { ...packaged(FILESYSTEM, [directory]), trustReadOnlyHint: true },
@@ -60,24 +60,21 @@ describe('published MCP servers over stdio', () => {
     expect(refused).toMatchObject({ kind: 'failed', message: expect.stringMatching(/denied/i) });
   });
 
-  it.runIf(hasLongTests)(
-    'a published server that is killed fails its call, and restarts for the next one',
-    async () => {
-      toolbox = await openMcpTools((directory) => ({
-        everything: packaged(EVERYTHING, ['stdio']),
-        it: program(directory),
-      }));
-      await toolbox.tools.settled();
-      const pid = Number(await contentOf('mcp__it__pid'));
-      const call = toolbox.run('mcp__it__hang');
-      const long = toolbox.run('mcp__everything__trigger-long-running-operation', { duration: 1, steps: 2 });
-      await marked('hanging');
-      process.kill(pid, 'SIGKILL');
-      expect(await call).toMatchObject(errorWith('MCP_CONNECTION_LOST', 'not known'));
-      expect(Number(await contentOf('mcp__it__pid'))).not.toBe(pid);
-      expect(await long).toMatchObject({ kind: 'completed' }); // nothing else noticed
-    },
-  );
+  itLong('a published server that is killed fails its call, and restarts for the next one', async () => {
+    toolbox = await openMcpTools((directory) => ({
+      everything: packaged(EVERYTHING, ['stdio']),
+      it: program(directory),
+    }));
+    await toolbox.tools.settled();
+    const pid = Number(await contentOf('mcp__it__pid'));
+    const call = toolbox.run('mcp__it__hang');
+    const long = toolbox.run('mcp__everything__trigger-long-running-operation', { duration: 1, steps: 2 });
+    await marked('hanging');
+    process.kill(pid, 'SIGKILL');
+    expect(await call).toMatchObject(errorWith('MCP_CONNECTION_LOST', 'not known'));
+    expect(Number(await contentOf('mcp__it__pid'))).not.toBe(pid);
+    expect(await long).toMatchObject({ kind: 'completed' }); // nothing else noticed
+  });
 });
 
 describe('an MCP server over stdio', () => {

@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { hasLongTests } from '../support/runs.ts';
+import { itLong } from '../support/long.ts';
 import { callAt, failureOf } from './models-openai-support.ts';
 
 let server: Server | TcpServer | null = null;
@@ -53,16 +53,13 @@ describe('the connection to a provider', () => {
     },
   );
 
-  it.runIf(hasLongTests)(
-    'an answer that is slower than an idle connection may be still arrives',
-    async () => {
-      const url = await listenHttp((_, response) => {
-        setTimeout(() => response.write(' '), 4_300);
-        setTimeout(() => response.end(ANSWER), 8_600);
-      });
-      expect((await callAt(url)).text).toBe('Hello.');
-    },
-  );
+  itLong('an answer that is slower than an idle connection may be still arrives', async () => {
+    const url = await listenHttp((_, response) => {
+      setTimeout(() => response.write(' '), 4_300);
+      setTimeout(() => response.end(ANSWER), 8_600);
+    });
+    expect((await callAt(url)).text).toBe('Hello.');
+  });
 
   it('an error without end is cut, and its connection is closed', async () => {
     const closed = vi.fn();

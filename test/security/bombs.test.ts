@@ -9,6 +9,7 @@ import { MessageTooLarge } from '../../src/tools/mcp/failure.ts';
 import { HttpTransport } from '../../src/tools/mcp/http-transport.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { finished, followUntil, ofType } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { type Project, startProject } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 
@@ -84,7 +85,7 @@ describe('an oversized answer of a provider', () => {
     },
   );
 
-  it('a provider answer of blanks only does not block the daemon', async () => {
+  itLong('a provider answer of blanks only does not block the daemon', async () => {
     await start(200, 'identity', BLANK);
     const client = await project.connect();
     await client.post({ conversation: 'c', content: 'bomb', publisher: 'alice' });

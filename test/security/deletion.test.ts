@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FakeRequest } from '../support/fake-provider.ts';
 import { perTest } from '../support/lifetime.ts';
 import { followUntil, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /**
  * An attacker who can read the data directory or the streams searches for texts of a deleted conversation: a post,
@@ -126,7 +126,7 @@ describe('searching for a text of a deleted conversation', () => {
     expect(listed).toEqual(['kept']);
   });
 
-  it.runIf(hasLongTests)(
+  itLong(
     'no message of a deleted conversation is left in any stream if the logs are on the server',
     async () => {
       await project.up('--store', 'jetstream');

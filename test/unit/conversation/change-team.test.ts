@@ -8,6 +8,7 @@ import {
   hasOutstandingWork,
   type TeamChange,
 } from '../../../src/conversation/index.ts';
+import { itLong } from '../../support/long.ts';
 import { Core, rulesFor } from './core.ts';
 import { typed } from './life.ts';
 import { TeamCore } from './team-core.ts';
@@ -98,7 +99,7 @@ describe('a change of the team', () => {
     },
   );
 
-  it('20,000 posts that wait for a removed agent end in one turn', () => {
+  itLong('20,000 posts that wait for a removed agent end in one turn', () => {
     const core = new Core().posted('@dev one');
     const later = under(core.entries, ['pm', 'dev']);
     for (let n = 0; n < 20_000; n++) {

@@ -5,6 +5,7 @@ import { ChatDecoder } from '../../../src/models/chat/decode.ts';
 import { createAnswerReader } from '../../../src/models/reader.ts';
 import { expectEqual } from '../../support/expect-equal.ts';
 import { chunk, event } from '../../support/fake-provider.ts';
+import { itLong } from '../../support/long.ts';
 import { OPAQUE_ANSWERS } from '../../support/provider-rules.ts';
 import { answerOf, bytesOf, call, calls, DONE, faultOf, read } from './reading.ts';
 
@@ -437,7 +438,7 @@ describe('fields that the protocol does not name', () => {
     expect(answer.blocks).toEqual([{ type: 'opaque', opaque: kept }]);
   });
 
-  it('many pieces are joined in linear time', () => {
+  itLong('many pieces are joined in linear time', () => {
     // in quadratic time, they exceed the timeout of a test
     const items = Array.from({ length: 50_000 }, (_, index) =>
       chunk({ reasoning_details: [{ index, text: 'a' }] }),
