@@ -205,6 +205,29 @@ print(json.dumps([seen == list(range(seen[0], seen[0] + len(seen)))]))
     },
   );
 
+  it('a name that is no token of a subject sends nothing, whatever commands of the server are in it, and a closed client says so', async () => {
+    const refused = await python(`
+def code(call, *given, **named):
+    try:
+        return call(*given, **named)
+    except parley.ParleyError as error:
+        return error.code
+evil = "x y 0\\r\\n\\r\\nPUB parley.in.boss.stolen 4\\r\\nevil\\r\\nPUB parley.api.post.web.x"
+print(json.dumps([
+    code(team.post, evil, "Hello", publisher="web"),
+    code(team.post, "x", "Hello", publisher=evil),
+    code(team.request, evil),
+    code(lambda: next(team.follow("*", live=True))),
+    code(parley.serve, evil, None, ${JSON.stringify(project.data)}),
+    code(lambda: next(team.follow("stolen"))["type"] if team.post("stolen", "Mine", publisher="web")["index"] == 0 else "not mine"),
+]))
+team.close()
+print(json.dumps(code(team.post, "x", "Hello", publisher="web")))
+`);
+    const name = 'INVALID_NAME';
+    expect(refused).toEqual([[name, name, name, name, name, 'message'], 'CONNECTION_CLOSED']);
+  });
+
   it('an agent calls tools of the daemon, keeps its session, and its exception is the failure that people see', async () => {
     await serve(`
 def answer(turn):

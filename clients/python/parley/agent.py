@@ -99,6 +99,7 @@ def serve(slug, answer, where="data"):
     """
     connection = Connection(where, is_patient=True)
     turns = {}
+    connection.subject(slug)  # a wrong name is refused here, and not in a thread
 
     def take(message):
         offer = message.json()
@@ -143,7 +144,7 @@ def serve(slug, answer, where="data"):
 
     def listen():
         connection.wait_connected()
-        connection.subscribe(f"{connection.prefix}.agent.{slug}.turn", take, queue=slug)
+        connection.subscribe(connection.subject("agent", slug, "turn"), take, queue=slug)
         connection.flush(announce)
         connection.on_change.append(lambda is_connected: is_connected and connection.flush(announce))
 

@@ -65,11 +65,10 @@ class Client:
 
     def request(self, verb, **body):
         """Any verb of docs/spec/wire.md. A refusal is a `ParleyError` with the daemon's code."""
-        subject = f"{self.connection.prefix}.api.{verb}"
-        if verb in OF_PUBLISHER and body.get("publisher"):
-            subject += f".{body['publisher']}"
-            if verb in OF_CONVERSATION and body.get("conversation"):
-                subject += f".{body['conversation']}"
+        named = [body["publisher"]] if verb in OF_PUBLISHER and body.get("publisher") else []
+        if named and verb in OF_CONVERSATION and body.get("conversation"):
+            named.append(body["conversation"])
+        subject = self.connection.subject("api", verb, *named)
         attempts = ATTEMPTS if verb in REPEATABLE else 1
         for attempt in range(1, attempts + 1):
             timeout = max(1, TIMEOUT_SECONDS / 2 ** (attempts - attempt))
@@ -131,11 +130,10 @@ class Client:
         end = None if timeout is None else time.monotonic() + timeout
         events = queue.Queue()
         wake = lambda *_: events.put(None)
-        prefix = self.connection.prefix
-        subscriptions = [self.connection.subscribe(f"{prefix}.log.{conversation}", wake)]
+        subscriptions = [self.connection.subscribe(self.connection.subject("log", conversation), wake)]
         if live:
             chunk = lambda message: events.put({**(message.json() or {}), "live": message.subject.rsplit(".", 1)[-1]})
-            subscriptions.append(self.connection.subscribe(f"{prefix}.live.{conversation}.*", chunk))
+            subscriptions.append(self.connection.subscribe(self.connection.subject("live", conversation) + ".*", chunk))
         self.connection.on_change.append(wake)
         has_read = False
         events.put(None)

@@ -6,6 +6,7 @@ them then: a restarted daemon may have another port and key.
 import json
 import os
 import queue
+import re
 import secrets
 import socket
 import ssl
@@ -92,6 +93,13 @@ class Connection:
         self._reader_thread = threading.Thread(target=self._run, daemon=True)
         self._reader_thread.start()
 
+    def subject(self, *tokens):
+        """The only place where names become part of a subject: a name with blanks would end it, and the rest would be commands."""
+        for token in tokens:
+            if not re.fullmatch("[A-Za-z0-9_-]{1,128}", token):
+                raise ParleyError("INVALID_NAME", f"{token!r} is not allowed in a subject", "use 1 to 128 letters, digits, _ or -")
+        return ".".join([self.prefix, *tokens])
+
     def publish(self, subject, body, reply=""):
         """What cannot be sent is dropped: requests are repeated, and the daemon offers a turn again."""
         data = json.dumps(body).encode()
@@ -139,6 +147,8 @@ class Connection:
         self._send(b"PING\r\n")
 
     def wait_connected(self, timeout=None):
+        if self._is_closed:
+            raise self._refusal or ParleyError("CONNECTION_CLOSED", "the connection to NATS is closed", "connect again")
         return self._connected.wait(timeout)
 
     def join(self):
