@@ -275,7 +275,7 @@ console.log(sharedObjects.length > 0, sharedObjects.filter((path) => path.includ
 
   it('COMPILED-1: starts with different options of V8 do not replace the compiled code of each other', async () => {
     const folder = await built(texts.one);
-    for (const options of [[], ['--max-old-space-size=300'], []])
+    for (const options of [[], ['--stack-size=900'], []])
       expect((await launch(folder, options)).stdout).toBe('one\n');
     expect(await readdir(compiledIn(folder))).toHaveLength(2);
   });
