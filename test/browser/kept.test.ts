@@ -178,6 +178,44 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     expect(await page.locator('.row .draft').count()).toBe(0);
   });
 
+  it('an unsent text is in the next tab that opens its conversation after its tab was closed, there alone, until it is sent', async () => {
+    const first = await openAs(ALICE, 'closed');
+    const context = first.context();
+    const another = async () => {
+      const page = await context.newPage();
+      await page.goto(`${stage.url}/#/c/closed`);
+      await page.getByLabel('Message', { exact: true }).waitFor();
+      return page;
+    };
+    const text = (page: Page) => page.getByLabel('Message', { exact: true }).inputValue();
+    await write(first, 'begin');
+    await message(first, 'Noted: begin').waitFor();
+    await first.getByLabel('Message', { exact: true }).fill('of a closed tab');
+    const second = await another();
+    expect(await text(second)).toBe(''); // its tab is open
+    await second.evaluate("location.hash = '#/inbox'");
+    await first.close({ runBeforeUnload: true });
+    await second.locator('.row .draft').waitFor();
+    await second.evaluate("location.hash = '#/c/closed'");
+    await expect.poll(() => text(second)).toBe('of a closed tab');
+    const third = await another();
+    expect(await text(third)).toBe('');
+    await second.reload();
+    await expect.poll(() => text(second)).toBe('of a closed tab');
+    await second.getByLabel('Message', { exact: true }).press('Enter');
+    await message(second, 'Noted: of a closed tab').waitFor();
+    await second.close({ runBeforeUnload: true });
+    const fourth = await another();
+    expect(await text(fourth)).toBe('');
+    await fourth.getByLabel('Message', { exact: true }).fill('for Alice alone');
+    await fourth.close({ runBeforeUnload: true });
+    await enterAs(third, BOB);
+    expect(await text(third)).toBe('');
+    expect(await third.locator('.row .draft').count()).toBe(0);
+    expect(await third.evaluate('JSON.stringify(Object.entries(localStorage))')).not.toContain('Alice alone');
+    await context.close();
+  });
+
   const broken = [
     ['sessionStorage', 'parley.outbox', ['no JSON', 'null', '{}', '[1,null]', '[{"conversation":"demo"}]']],
     ['sessionStorage', 'parley.files', ['no JSON', 'null', '5', '[1,null,{"state":{"kind":"lost"}}]']],

@@ -4,8 +4,6 @@ import { parseJson } from '../../kernel/json.ts';
 /** What the browser keeps for its tabs, and whether this one is visible. A cookie, which the page cannot read, proves who signed in. */
 
 const SESSION = 'parley.session';
-const DRAFT = 'parley.draft.';
-const DRAFTS_OF = 'parley.drafts-of';
 
 /** Tells one sign-in of this browser from the next; no secret. */
 export function sessionMark(): string {
@@ -83,19 +81,42 @@ export function store(storage: Storage, name: string, text: string): void {
   }
 }
 
-/** The unsent text, stored until the tab is closed. `place`: a conversation, or empty for a new one. */
-export function readDraft(place: string): string {
-  return sessionStorage.getItem(DRAFT + place) ?? '';
-}
+/**
+ * Unsent texts. Their place is a conversation, empty for a new one, or a field of a conversation.
+ *
+ * DRAFT-1 A text is in one tab. When its page is left, the text is stored on this machine, and the next page that shows its place takes
+ *    it: of several, the newest.
+ * DRAFT-2 A text is of its writer: it is forgotten when another person signs in.
+ */
+const DRAFT = 'parley.draft.';
+const DRAFTS_OF = 'parley.drafts-of';
+/** Null: not known yet. */
+let writer: string | null = null;
 
-/** The places with an unsent text that is more than spaces. */
-export const drafted = signal<ReadonlySet<string>>(
-  new Set(
-    Object.entries(sessionStorage)
-      .filter(([name, text]) => name.startsWith(DRAFT) && String(text).trim() !== '')
-      .map(([name]) => name.slice(DRAFT.length)),
-  ),
-);
+const nameOfLeft = (place: string) => `${DRAFT}${writer}\n${place}`;
+const textsLeft = (place: string) => [readValue(nameOfLeft(place)) ?? []].flat().map(String);
+
+const placesIn = (storage: Storage, prefix: string) =>
+  Object.entries(storage).flatMap(([name, text]) =>
+    name.startsWith(prefix) && String(text).trim() !== '' ? name.slice(prefix.length) : [],
+  );
+
+/** The places with an unsent text that is more than spaces: in this tab, or left by another one. */
+export const drafted = signal<ReadonlySet<string>>(new Set());
+const findDrafts = () => {
+  drafted.value = new Set([...placesIn(sessionStorage, DRAFT), ...placesIn(localStorage, nameOfLeft(''))]);
+};
+addEventListener('storage', ({ key }) => key?.startsWith(DRAFT) && findDrafts());
+
+export function readDraft(place: string): string {
+  const own = sessionStorage.getItem(DRAFT + place);
+  const left = own === null ? textsLeft(place) : [];
+  const text = own ?? left.pop() ?? '';
+  if (own !== null || text === '') return text;
+  keepValue(nameOfLeft(place), left.length > 0 ? left : null);
+  keepDraft(place, text);
+  return text;
+}
 
 export function keepDraft(place: string, text: string): void {
   const others = [...drafted.value].filter((other) => other !== place);
@@ -106,11 +127,27 @@ export function keepDraft(place: string, text: string): void {
   else store(sessionStorage, DRAFT + place, text);
 }
 
-/** Forgets the unsent texts of another person, who was signed in to this tab before. */
+/** DRAFT-1. A text that this machine has no room for stays in the tab. */
+addEventListener('pagehide', () => {
+  for (const place of writer === null ? [] : placesIn(sessionStorage, DRAFT)) {
+    const texts = [...textsLeft(place), readDraft(place)];
+    keepValue(nameOfLeft(place), texts);
+    if (textsLeft(place).length === texts.length) sessionStorage.removeItem(DRAFT + place);
+  }
+});
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted) for (const place of drafted.value) readDraft(place); // the page still shows them
+});
+
+/** DRAFT-2 */
 export function keepDraftsOf(person: string): void {
-  const before = sessionStorage.getItem(DRAFTS_OF) ?? person;
-  if (before !== person) for (const place of drafted.value) keepDraft(place, '');
+  writer = person;
+  const isOther = (sessionStorage.getItem(DRAFTS_OF) ?? person) !== person;
+  for (const place of isOther ? placesIn(sessionStorage, DRAFT) : []) keepDraft(place, '');
+  for (const name of Object.keys(localStorage))
+    if (name.startsWith(DRAFT) && !name.startsWith(nameOfLeft(''))) localStorage.removeItem(name);
   store(sessionStorage, DRAFTS_OF, person);
+  findDrafts();
 }
 
 /** Acts now, at intervals, and when the page is shown again; never while it is hidden. Runs until the returned function is called. */

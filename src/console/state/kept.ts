@@ -5,9 +5,7 @@ import { drafted, keepDraft, keepValue, readDraft, readValue } from '../api/brow
 import { opened } from './conversation.ts';
 import { chosen, draftOf } from './files.ts';
 
-/**
- * What a person left in a conversation, until the tab is closed: unsent texts, unfolded parts and the place in the thread.
- */
+/** What a person left in a conversation: unsent texts, and until the tab is closed, unfolded parts and the place in the thread. */
 
 /** The conversation of the parts inside; null: the open one. */
 export const InConversation = createContext<string | null>(null);
@@ -19,7 +17,7 @@ export function useConversation(): string {
 /** The end of the name of a field that is no message. */
 export const WHAT_IF = '/what-if';
 
-/** Those with an unsent message, answer or reason in this tab. */
+/** Those with an unsent message, answer or reason. */
 export const unsent = computed<ReadonlySet<string>>(
   () =>
     new Set([
