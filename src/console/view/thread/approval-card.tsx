@@ -119,19 +119,32 @@ interface AskedProps extends Pick<AnswersProps, 'answering'> {
   readonly asks: NonNullable<Approval['asks']>;
 }
 
-/** The form of a server's question. Enter in a field sends it. */
+/** Enter in one of several fields leads to the next one, and from the last to the button, so that no form is sent half-filled. Ctrl+Enter sends. */
+function passOn(event: KeyboardEvent): void {
+  const { key, target, isComposing, ctrlKey, metaKey } = event;
+  if (key !== 'Enter' || isComposing || !(target instanceof HTMLInputElement)) return;
+  const controls = [...(target.form?.querySelectorAll<HTMLElement>('input, select, .primary') ?? [])];
+  event.preventDefault();
+  if (ctrlKey || metaKey || controls.length === 2) controls.at(-1)?.click();
+  else if (target.reportValidity()) controls[controls.indexOf(target) + 1]?.focus();
+}
+
+/** The form of a server's question. */
 function AskedFields({ asks, answering: { isBusy, edited, setEdited, say } }: AskedProps) {
   const fields = fieldsAsked(asks.schema);
+  const required = [asks.schema.required].flat();
   const known = fields.flatMap(([name, field]) =>
-    field.default === undefined && field.type !== 'boolean' ? [] : [[name, field.default ?? false]],
+    field.default === undefined && !(field.type === 'boolean' && required.includes(name))
+      ? []
+      : [[name, field.default ?? false]],
   );
   const given = edited === '' ? Object.fromEntries(known) : (parseJson(edited) as Record<string, unknown>);
-  const required = [asks.schema.required].flat();
   const change = (name: string) => (value: unknown) =>
     setEdited(JSON.stringify({ ...given, [name]: value === '' ? undefined : value }));
   return (
     <form
       class="edit-arguments column"
+      onKeyDown={passOn}
       onSubmit={onSubmit(() => say({ answer: 'approve', arguments: given }))}
     >
       {fields.map(([name, field]) => {
