@@ -11,6 +11,11 @@ type Message = OpenAI.ChatCompletionMessageParam;
 type Body = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'model' | 'messages'> & { model?: string };
 const user = (content: string): Message => ({ role: 'user', content });
 const assistant = (content: string): Message => ({ role: 'assistant', content });
+const system = (content: string): Message => ({ role: 'system', content });
+const numbers = (name: string): OpenAI.ResponseFormatJSONSchema => ({
+  type: 'json_schema',
+  json_schema: { name: 'numbers', schema: { required: [name] } },
+});
 const RETRY = { 'x-stainless-retry-count': '1' };
 
 /** Which conversation a `/v1` request belongs to, and what ends its answer. */
@@ -224,6 +229,36 @@ describe('chats over `/v1`', () => {
     expect(await postsIn('fails')).toEqual(['try', 'try', 'another']);
   });
 
+  it.each<[string, Message[], Body, Message[], Body]>([
+    [
+      'another schema',
+      [user('5')],
+      { response_format: numbers('n') },
+      [user('5')],
+      { response_format: numbers('m') },
+    ],
+    ['no schema', [user('5')], { response_format: numbers('n') }, [user('5')], {}],
+    ['tools', [user('5')], {}, [user('5')], { tools: [{ type: 'function', function: { name: 'look' } }] }],
+    ['other instructions', [system('A'), user('5')], {}, [system('B'), user('5')], {}],
+    [
+      'a history and a schema',
+      [user('a'), assistant('b'), user('5')],
+      {},
+      [user('a'), assistant('b'), user('5')],
+      { response_format: numbers('m') },
+    ],
+  ])(
+    'after a failure, the same message with %s is another request',
+    async (name, before, first, messages, second) => {
+      const who = { user: name };
+      handler = () => ({ status: 400, body: { error: { message: 'out of order' } } });
+      for (const _ of [1, 2])
+        await expect(chat(before, { ...who, ...first })).rejects.toThrow('out of order');
+      handler = () => ({ text: '{"m":5}' });
+      expect((await chat(messages, { ...who, ...second })).text).toBe('{"m":5}');
+    },
+  );
+
   it('a stream that fails before its first text has the status of the error, and is not posted again', async () => {
     handler = () => ({ status: 400, body: { error: { message: 'out of order' } } });
     const body = { model: 'pm', messages: [user('stream it')], stream: true as const };
@@ -261,7 +296,6 @@ describe('chats over `/v1`', () => {
     handler = echo;
     const sent = () =>
       (JSON.parse(String(provider.requests.at(-1)?.body)) as { messages: Message[] }).messages;
-    const system = (content: string): Message => ({ role: 'system', content });
     const terse = 'Hello\n\nInstructions of openai:\n> Be terse.\n> @dev is away.';
     const first = await chat([system('Be terse.\n@dev is away.'), user('Hello')], { model: 'parley' });
     const [persona, ...rest] = sent();

@@ -16,9 +16,10 @@ import { type ChatRequest, digestOf, type Past, plainText } from './request.ts';
  *         request's history. Its id begins with a digest of both, so other callers' are never read. A seal in the id
  *         proves that `/v1` made it for this caller: conversations that others begin under ids like it take no place.
  * PICK-3  Else a new one, which begins with the history of the request.
- * PICK-4  The same request is a repetition, posted once, if it has the idempotency key of the first one; if the client
- *         says that it is a retry; with a history, while the first one is answered; or, in the first minutes after the
- *         first one failed, always: clients repeat what fails. Later it is a new attempt in the same conversation.
+ * PICK-4  The same request is a repetition, posted once, if it has the idempotency key of the first one. Without a key it has
+ *         the same instructions, schema and tools, too, and: the client says that it is a retry; it has a history, and the
+ *         first one is being answered; or the first one failed in the last minutes: clients repeat what fails. Later it is a
+ *         new attempt in the same conversation.
  * PICK-5  Daemons that share the work do not wait for one another. What may be a repetition has ids that follow from the
  *         request and from the log before it: where two daemons place it at the same time, the log takes it once.
  * PICK-6  Only posts of this caller count, in every log: an id can be read and used by others, and so can `meta.chat`.
@@ -59,6 +60,8 @@ export interface ChatMeta {
   readonly key?: string;
   /** Digest of the caller's instructions. */
   readonly instructions?: string;
+  /** Digest of the schema and the tools that the request brought, if any. */
+  readonly form?: string;
   /** Length of the caller's own text, if the content has instructions after it. */
   readonly length?: number;
   /** PICK-8: of a message with files. */
@@ -154,7 +157,8 @@ type PostOf = Pick<Picked, 'id' | 'parts' | 'meta'>;
 
 function newPost(conversation: string, tail: readonly Entry[], request: Asked): PostOf {
   const { model, caller, history, key, instructions, parts, asked, author } = request;
-  const digested = instructions === '' ? undefined : digest(instructions);
+  const digests = digestsOf(request);
+  const digested = digests.instructions;
   const before = tail[newestPlace(tail, request, null)];
   const isNew = digested !== undefined && (before && metaOf(before, request)?.instructions) !== digested;
   const quoted = ['', `Instructions of ${author}:`, ...quotedLines(instructions)].join('\n');
@@ -166,10 +170,17 @@ function newPost(conversation: string, tail: readonly Entry[], request: Asked): 
     meta: {
       ...{ model, caller, history: digestOf(history) },
       ...(key !== null && { key }),
-      ...(digested !== undefined && { instructions: digested }),
+      ...digests,
       ...(isNew && { length: own.length }),
       ...(hasFiles && { asked: digest(plainText(asked)) }),
     },
+  };
+}
+
+function digestsOf({ instructions, schema, brought }: ChatRequest): Pick<ChatMeta, 'instructions' | 'form'> {
+  return {
+    ...(instructions !== '' && { instructions: digest(instructions) }),
+    ...((schema || brought.tools) && { form: digest([schema ?? null, brought]) }),
   };
 }
 
@@ -239,6 +250,8 @@ function repeatedIn(tail: readonly Entry[], request: Asked): PostOf | null {
   };
   if (meta.key !== undefined && meta.key === request.key) return known;
   if (request.key !== null || meta.history !== digestOf(request.history)) return null;
+  const { instructions, form } = digestsOf(request);
+  if (meta.instructions !== instructions || meta.form !== form) return null;
   const ended = tail.findLast(({ type }) => type === 'turn-ended')?.createdAt ?? post.createdAt;
   if (request.isRetry || (failed && isRecent(ended, request))) return known;
   return !isOver && request.history.length > 0 ? known : null;
