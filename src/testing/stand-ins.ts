@@ -31,9 +31,12 @@ export class StandIns {
   readonly #sources = new Map<string, Model>();
   readonly #fakes: Readonly<Record<string, FakeTool>>;
   readonly #own: ReadonlySet<string>;
+  /** Names in the files of agents: also of tools that do not exist. */
+  readonly #listed: ReadonlySet<string>;
 
-  private constructor({ fakes = {}, tools = [] }: StandInOptions) {
+  private constructor({ fakes = {}, tools = [] }: StandInOptions, { agents }: Config) {
     this.#fakes = fakes;
+    this.#listed = new Set(agents.flatMap((agent) => agent.tools));
     this.#own = new Set([...tools.map(({ definition }) => definition.name), ...Object.keys(fakes)]);
   }
 
@@ -42,7 +45,7 @@ export class StandIns {
     config: Config,
     sleep: ScriptedModelOptions['sleep'],
   ): Promise<StandIns> {
-    const standIns = new StandIns(options);
+    const standIns = new StandIns(options, config);
     const { models = {} } = options;
     const sources = typeof models === 'object' ? models : { default: models };
     const known = [...config.agents.map(({ slug }) => slug), ...Object.keys(config.models), 'default'];
@@ -77,8 +80,12 @@ export class StandIns {
     };
   }
 
+  /** Throws `TOOL_INVALID` for a fake of no tool: the one that was meant would have its effects. */
   wrapTools(toolbox: Toolbox): Toolbox {
     const fakes = new Map(Object.entries(this.#fakes));
+    const real = new Set([...toolbox.definitions().keys(), ...this.#listed]);
+    for (const name of fakes.keys())
+      if (!real.has(name) && !name.startsWith('mcp__')) throw noTool(name, real);
     const without = (name: string) => !toolbox.definitions().has(name);
     const definitions = () => {
       const known = toolbox.definitions();
@@ -130,6 +137,11 @@ function undeclared(name: string): ToolDefinition {
 function unknown(name: string, known: readonly string[]): ParleyError {
   const { hint = `known: ${[...new Set(known)].join(', ')}` } = didYouMean(nearest(name, known));
   return new ParleyError('MODEL_UNKNOWN', `the team has no agent and no model ${name}`, { hint });
+}
+
+function noTool(name: string, known: ReadonlySet<string>): ParleyError {
+  const { hint = 'name a tool as agents do' } = didYouMean(nearest(name, [...known]));
+  return new ParleyError('TOOL_INVALID', `the fake ${name} replaces no tool of this team`, { hint });
 }
 
 function noModel({ agent }: ModelRequest, name: string): ParleyError {

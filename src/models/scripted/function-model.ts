@@ -59,7 +59,12 @@ async function replyTo(request: ModelRequest, answer: ModelFunction): Promise<Fu
     const files = messages.slice(since).flatMap((one) => one.files ?? []);
     const calls = messages.flatMap((one) => one.tool_calls ?? []);
     const tool = calls.findLast(({ id }) => id === message?.tool_call_id)?.function.name;
-    return await answer({ ...request, last: message ? textOf(message) : '', tool, files });
+    const reply: unknown = await answer({ ...request, last: message ? textOf(message) : '', tool, files });
+    if (typeof reply === 'string' || (typeof reply === 'object' && reply !== null))
+      return reply as FunctionReply;
+    return new Error(
+      `the function of a model returned ${reply}: a text, calls, { text, toolCalls } or an Error is an answer`,
+    );
   } catch (error) {
     return error instanceof Error ? error : new Error(messageOf(error));
   }

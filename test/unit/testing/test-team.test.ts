@@ -116,6 +116,16 @@ describe('a team under test', () => {
     await expect(team.say('x', { to: ['nobody'] })).rejects.toMatchObject({ code: 'UNKNOWN_AGENT' });
   });
 
+  it.each([undefined, null, 5])(
+    'a model function that returns %s fails the turn with what it may return',
+    async (value) => {
+      const models = () => value as unknown as string;
+      const team = await start({ config: await newFolder(FRONT), models });
+      expect((await team.say('Hello')).text).toContain(`the function of a model returned ${value}`);
+      expectTurn(team, { agent: 'front', outcome: 'failed' });
+    },
+  );
+
   it('names an agent or model that does not exist, and a missing model', async () => {
     const config = await newFolder(FRONT);
     await expect(start({ config, models: { frnt: echo } })).rejects.toMatchObject({

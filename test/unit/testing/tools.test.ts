@@ -347,6 +347,12 @@ describe('a fake of a tool', () => {
     expectToolCall(team, { tool: 'shell', result: 'would run rm -rf everything' });
   });
 
+  it('with a name that no tool and no agent has is refused: the tool that was meant would have its effects', async () => {
+    const fakes = { shel: () => 'would run' };
+    const refused = start({ config: await newFolder(AGENT), models: calls('shell', {}), fakes });
+    await expect(refused).rejects.toMatchObject({ code: 'TOOL_INVALID', hint: 'did you mean "shell"?' });
+  });
+
   it('replaces a tool of an MCP server that is not started', async () => {
     const yaml =
       'tools: { mcpServers: { crm: { command: no-such-program } }, risk: { mcp__crm__find: safe } }\n';
