@@ -2,6 +2,7 @@ import {
   type AgentContext,
   methods,
   type PermissionOption,
+  RequestError,
   type RequestPermissionRequest,
   type StopReason,
 } from '@agentclientprotocol/sdk';
@@ -66,6 +67,8 @@ export interface SessionContext extends Person {
   send(updates: Iterable<Update>): Promise<void>;
 }
 
+/** The code of JSON-RPC. */
+export const INTERNAL = -32_603;
 /** Entries before the post that are read for what is open there. */
 const OPEN_WITHIN = 1_000;
 const AGAIN_MS = 1_000;
@@ -279,7 +282,10 @@ export class Prompt {
         return 'cancelled';
       case 'limited':
         return 'max_turn_requests';
-      case 'failed':
+      case 'failed': {
+        const { code, message } = ending.refusal; // of a model: its NOT_FOUND does not mean the session
+        throw new RequestError(INTERNAL, message, { code });
+      }
       case 'stopped':
         throw asError(ending.refusal);
       default:

@@ -21,7 +21,7 @@ import {
 import type { Entry, FilePart, OpenCall } from '../../conversation/index.ts';
 import { hasVisible, VERSION } from '../../kernel/index.ts';
 import { bytesOf, notKept, postOf, shownBlocks } from '../blocks.ts';
-import { type Person, Prompt, type SessionContext } from './prompt.ts';
+import { INTERNAL, type Person, Prompt, type SessionContext } from './prompt.ts';
 import { Updates } from './updates.ts';
 
 /**
@@ -42,7 +42,6 @@ const SESSIONS_LISTED = 200;
 
 /** Codes of JSON-RPC. */
 const NOT_FOUND = -32002;
-const INTERNAL = -32603;
 const INVALID_PARAMS = -32602;
 
 /** What it can do. */

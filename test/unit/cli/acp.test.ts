@@ -254,6 +254,19 @@ describe('an editor in front of a team', () => {
     expect(saidIn(updates)).toBe('(too many calls)');
   });
 
+  it.each(['BAD_REQUEST', 'NOT_FOUND'])(
+    'a failure of a model is no fault of the prompt or the session: %s',
+    async (code) => {
+      const content = `LLM_ERROR ${JSON.stringify({ code, message: 'no such model' })}`;
+      const failed = agent(2, 'pm', content, { partType: 'error', turnId: 't-pm' });
+      const { prompt } = await edit(
+        answering(() => [started(1, 'pm', [0]), failed, ended(3, 'pm', 'failed')]),
+      );
+      const error = { code: -32_603, message: 'no such model', data: { code } };
+      await expect(prompt(text('hi'))).rejects.toMatchObject(error);
+    },
+  );
+
   it('a message to a stopped agent is an error with the command that resumes it', async () => {
     const conversation = { length: 1, agents: { pm: { status: 'stopped' } }, mode: 'agent' };
     const { prompt } = await edit(answering(() => [], { conversation }));
