@@ -150,7 +150,7 @@ function describedFailure(
       return [
         'DAEMON_NOT_RUNNING',
         `no daemon answers on ${subject}`,
-        'run `parley up`, or check the server and the subject prefix',
+        'run `parley up`, or check the server, the subject prefix and the name of the request',
       ];
     case 'TIMEOUT':
       return [

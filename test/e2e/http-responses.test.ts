@@ -366,6 +366,7 @@ describe('the Responses API', () => {
     ],
     [{ input: [{ role: 'wizard', content: 'x' }] }, 'input.0.role', /expected user, assistant/],
     [{ prompt: { id: 'p' } }, 'prompt', /no stored prompts/],
+    [{ prompt: { id: 'p' }, input: undefined }, 'prompt', /no stored prompts/],
     [{ previous_response_id: 'resp_1_a', conversation: 'a' }, 'previous_response_id', /not both/],
   ])('%j is refused', async (more, param, why) => {
     const error = await openai.responses.create({ model: 'parley', input: 'x', ...more } as never).then(

@@ -34,6 +34,7 @@ const toolChoice = z.union(
 
 export const responseRequestSchema = z.looseObject({
   model: z.string(),
+  prompt: z.null({ error: 'there are no stored prompts: send `instructions` and `input`' }).optional(),
   input: z.union([z.string(), history(item)], { error: 'expected a text, or a list of items' }),
   instructions: z.string().nullish(),
   previous_response_id: z.string().nullish(),
@@ -51,7 +52,6 @@ export const responseRequestSchema = z.looseObject({
   tool_choice: toolChoice.nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
-  prompt: z.null({ error: 'there are no stored prompts: send `instructions` and `input`' }).optional(),
   context_management: z.null({ error: 'agents reduce their own context' }).optional(),
 });
 

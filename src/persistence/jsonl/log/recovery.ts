@@ -60,7 +60,7 @@ export async function readLogFile(path: string): Promise<LogFileContents> {
   const bytes = await readPlainFile(path).catch((cause: unknown) => {
     if (errnoOf(cause) === 'ENOENT') {
       throw new ParleyError('LOG_NOT_FOUND', `There is no log ${path}`, {
-        hint: 'check the conversation id and the data directory; a conversation in JetStream has no files: use --nats instead of --data',
+        hint: 'check the conversation id and the data directory; one in JetStream has no files: ask a daemon, or move it with `parley migrate`',
         cause,
       });
     }
