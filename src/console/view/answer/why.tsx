@@ -4,7 +4,7 @@ import { diffDefinitions, diffViews } from '../../../conversation/view/view-diff
 import { requests } from '../../api/requests.ts';
 import type { TurnStart, TurnsAround } from '../../model/answer.ts';
 import { previousAnswer, segmentsOf, turnsAround } from '../../model/answer.ts';
-import { clockTime, count, money, oneLine, when } from '../../model/format.ts';
+import { clockTime, costText, count, oneLine, when } from '../../model/format.ts';
 import { opened } from '../../state/conversation.ts';
 import { Select } from '../parts/controls.tsx';
 import { useRequest } from '../parts/hooks.ts';
@@ -157,7 +157,8 @@ function RequestFacts({ request: { report } }: OfRequest) {
           ['Sent', SENT[`${sent}`]],
           [
             'This call',
-            call && `${count(call.inputTokens)} in, ${count(call.outputTokens)} out${costOf(call)}`,
+            call &&
+              `${count(call.inputTokens)} in, ${count(call.outputTokens)} out, ${costText(call.usd ?? 0, Number(call.usd === undefined))}`,
           ],
           ['Tools', tools.length > 0 && tools.join(', ')],
           ['The view', status !== 'not_needed' && status.replace('_', ' ')],
@@ -175,11 +176,6 @@ const SENT: Readonly<Record<string, string>> = {
     'other bytes: the turn recorded no definition and the configuration changed, or an older version of Parley built the request',
   unknown: 'unknown: the log has no hash for this place',
 };
-
-function costOf({ usd }: NonNullable<ExplainedRequest['report']['cost']['call']>): string {
-  if (usd === undefined) return ', cost unknown';
-  return usd > 0 ? `, ${money(usd)}` : '';
-}
 
 const FATES = { summed_up: 'summed up', left_out: 'left out', empty: 'an answer without text' } as const;
 
