@@ -45,7 +45,9 @@ describe.skipIf(chromiumPath === null)('thumbs for an answer in the console', ()
     await note.fill('Too short');
     await note.press('Enter');
     await note.waitFor({ state: 'detached' });
-    await up.click();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('rate good');
+    await page.getByRole('option', { name: 'Good answer, entry 2' }).click();
     await page.locator('.feedback.up', { hasText: 'Too short' }).waitFor();
     expect(await page.locator('.feedback').count()).toBe(1);
     await up.click();

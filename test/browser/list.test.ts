@@ -65,6 +65,10 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await page.getByRole('button', { name: 'Search messages' }).click();
     const search = page.getByRole('combobox', { name: 'Search conversations' });
     expect(await search.inputValue()).toBe('nothing like it');
+    await page.keyboard.press('Escape');
+    await page.getByLabel('Find a conversation').press('Escape');
+    await nothing.waitFor({ state: 'detached' });
+    expect(await page.getByLabel('Find a conversation').inputValue()).toBe('');
   });
 
   it('a row has one line of the newest text in its 44 pixels, unless something waits', async () => {

@@ -46,7 +46,7 @@ const KEYS_ONLY: readonly Command[] = [
   { keys: 'g, G', name: 'First, last entry' },
   { keys: 'Enter', name: 'Why did it say that? In the list: open' },
   { keys: 'o', name: 'Unfold the tools of an entry' },
-  { keys: 'a, d', name: 'After an arrow key: approve or deny the call of the entry' },
+  { keys: 'a, d', name: 'After an arrow key, not a letter: approve or deny the call of the entry' },
   { keys: '1 to 9, r', name: 'After an arrow key: choose an option; write an answer, or try again' },
   { keys: 'x', name: 'After an arrow key: dismiss a failure in the inbox' },
   { keys: 'm', name: 'In the list: rename, pin, archive, mark as read or unread' },

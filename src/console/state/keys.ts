@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { loading, opened, selected, version } from './conversation.ts';
-import { isFilterOpen } from './list.ts';
+import { isFilterOpen, narrow } from './list.ts';
 import { focusSelected, go, lastConversation, linkTo, route } from './route.ts';
 import { notice } from './session.ts';
 
@@ -115,6 +115,7 @@ function leaveField({ key, target }: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target.id === 'search' && (key === 'ArrowDown' || key === 'Enter')) return moveAmong('.rows .row', 1);
   if (key !== 'Escape') return false;
+  if (target.id === 'search') narrow({ text: '' });
   target.blur();
   leftIn = target.closest<HTMLElement>('article');
   if (leftIn) leftIn.focus();

@@ -101,6 +101,7 @@ function ofButtons(): Command[] {
     const label = button.ariaLabel ?? button.innerText;
     return {
       name: `${label}${call && ` (${oneLine(call, LONGEST_CALL)})`}${/entry \d+/.test(label) ? '' : ', this entry'}`,
+      words: button.title,
       run: () => {
         button.focus();
         button.click();
