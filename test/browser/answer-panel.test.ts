@@ -100,6 +100,7 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     const field = panel.getByLabel('Title of the new conversation');
     expect(await field.inputValue()).toBe('first (copy)');
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('INPUT');
+    expect(await page.evaluate('getSelection().toString()')).toBe('first (copy)'); // typed words replace it
     await page.route('**/label', (route) => route.abort(), { times: 1 });
     await field.press('Enter');
     expect(await textOf(panel.getByRole('alert'))).toContain('The daemon does not answer');
@@ -150,6 +151,7 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     const persona = panel.getByLabel('Persona');
     await expect.poll(() => persona.inputValue()).toBe(EDITED.join('\n'));
     expect(await panel.getByRole('button', { name: 'Start' }).isDisabled()).toBe(true);
+    expect(await textOf(panel)).toContain('Change one of them to start.');
     expect(await panel.getByLabel('Model').locator('option').allInnerTexts()).toEqual([
       'unchanged (default)',
       'other',

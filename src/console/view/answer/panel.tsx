@@ -23,8 +23,9 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
   const heading = useRef<HTMLHeadingElement>(null);
   const { kind, index } = panel;
   useEffect(() => {
-    const field = heading.current?.closest('aside')?.querySelector<HTMLElement>('.fork input');
+    const field = heading.current?.closest('aside')?.querySelector<HTMLInputElement>('.fork input');
     (field ?? heading.current)?.focus();
+    field?.select();
   }, [index, kind]);
   const entry = opened.value?.thread.entries[index];
   useEffect(() => {
@@ -201,8 +202,8 @@ function WhatIfForm({ id, agent, index, recorded, written, onStart }: WhatIfForm
   return (
     <PanelForm action="Start" isDisabled={model === '' && persona === null} onSubmit={submit}>
       <p>
-        What would another model or another persona have answered? The conversation does not change, and no
-        tool runs.
+        What would another model or another persona have answered? Change one of them to start. The
+        conversation does not change, and no tool runs.
       </p>
       <label>
         Model
