@@ -75,6 +75,12 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     await page.getByText('The console has no page with this address.').waitFor();
     await page.getByRole('link', { name: 'Open the list' }).click();
     await page.getByRole('heading', { name: 'New conversation' }).waitFor();
+    for (const place of ['why/abc', 'entry/', 'nonsense']) {
+      await page.evaluate(`location.hash = '#/c/any/${place}'`);
+      await page.getByText('The console has no page with this address.').waitFor();
+      await page.evaluate("location.hash = '#/'");
+      await page.getByRole('heading', { name: 'New conversation' }).waitFor();
+    }
   });
 
   itLong(

@@ -28,6 +28,8 @@ function routeOf(hash: string): Route {
   if (first !== 'c' || id === '') return { page: 'unknown' };
   const index = /^\d+$/.test(at) ? Number(at) : null;
   const isPanel = PANELS.includes(view) && index !== null;
+  const isEntry = view === 'entry' && index !== null;
+  if (!['', 'timeline'].includes(view) && !isPanel && !isEntry) return { page: 'unknown' };
   return {
     page: 'conversation',
     id: decoded(id),
