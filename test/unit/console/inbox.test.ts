@@ -168,7 +168,7 @@ describe('a message that an agent reads later', () => {
     const entries = logOf(...log, say('two', toPm));
     for (const entry of entries) thread.add(entry);
     const unread = [0, 4].map((index) => unreadBy(thread, entries[index] as MessageEntry, () => false));
-    expect(unread).toEqual([[], [{ agent: 'pm', until: 'approval' }]]);
+    expect(unread).toEqual([[], [{ agent: 'pm', until: 'question' }]]); // a form is no approval
   });
 
   it('waits for the program of an agent that is not connected', () => {

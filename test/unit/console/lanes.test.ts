@@ -94,6 +94,22 @@ describe('the lanes of a conversation', () => {
     ]);
   });
 
+  it('the time in which a server waits for the answer to its form is no time of its tool', () => {
+    const call = { index: 1, position: 0 };
+    const asked = { approvalId: 'a', call, risk: 'risky', mayHaveRun: false };
+    const { spending } = lanesOf(
+      logOf(
+        begin('pm'),
+        calling('pm', 'book'),
+        other('tool-started', { call }),
+        other('approval-requested', asked),
+        other('approval-answered', { approvalId: 'a', call, answer: 'approve', after: 60 }),
+        result(1, 'done', { after: 2, duration: 63_000 }),
+      ),
+    );
+    expect(spending.get('pm')?.toolMs).toBe(3_000);
+  });
+
   it('an empty log has no lanes', () => {
     expect(lanesOf([])).toMatchObject({ agents: [], spans: [], passages: [] });
   });

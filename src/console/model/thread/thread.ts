@@ -353,6 +353,7 @@ export function unreadBy(
 
 export function waitOf(thread: Thread, agent: string): Until {
   const calls = thread.waitingCalls.filter(({ place }) => thread.entries[place.index]?.author.id === agent);
+  if (calls.some(({ approval }) => approval?.asks)) return 'question';
   if (calls.length > 0) return calls.some(({ approval }) => !approval?.mayHaveRun) ? 'approval' : 'outcome';
   return thread.questions.some((question) => question.agent === agent) ? 'question' : 'agent';
 }
