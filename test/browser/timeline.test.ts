@@ -81,8 +81,13 @@ describe.skipIf(chromiumPath === null)('the timeline of the console', () => {
     const before = await widthOf();
     for (let n = 0; n < 4; n++) await page.keyboard.press('+');
     await expect.poll(widthOf).toBeCloseTo(before * 4, -1);
+    const place = () => page.locator('.lane-picture').evaluate(({ scrollLeft }) => scrollLeft);
+    await page.locator('.lane-picture').evaluate((picture) => picture.scrollTo({ left: 300 }));
     await page.keyboard.press('Enter');
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/delegate it/);
+    await page.goBack();
+    await expect.poll(widthOf).toBeCloseTo(before * 4, -1);
+    await expect.poll(place).toBe(300);
   });
 
   it('the timeline has labels of time, and says what is under the pointer, which a click opens', async () => {

@@ -53,7 +53,11 @@ export function ConversationPage() {
         <Runs />
         <WaitingBar />
         <NotShown />
-        {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}
+        {at.view === 'timeline' ? (
+          <Timeline key={`timeline-${at.id}`} />
+        ) : (
+          <ThreadView key={`thread-${at.id}`} />
+        )}
         <KeptPosts place={at.id} />
         <Composer key={`composer-${at.id}`} onPost={post} place={at.id} />
       </main>

@@ -22,13 +22,17 @@ import { useNow, useSize } from '../parts/hooks.ts';
 import { Avatar, hued, Name, Table } from '../parts/parts.tsx';
 
 const GROWS_EVERY_MS = 250;
+/** As the person left them, by conversation, until the page is loaded again. `from`: the scroll position. */
+const views = new Map<string, { readonly zoom: number; readonly from: number }>();
+const viewHere = () => views.get(opened.value?.id ?? '') ?? { zoom: 1, from: 0 };
+const keepView = (change: object) => views.set(opened.value?.id ?? '', { ...viewHere(), ...change });
 
 /** One lane per agent, time from left to right; pauses are shortened. */
 export function Timeline() {
   const thread = useThread()?.thread;
   const lanes = useLanes(thread);
   const [shown, show] = useState<Span | null>(null);
-  const [zoom, setZoom] = useState(1);
+  const [zoom, setZoom] = useState(viewHere().zoom);
   const scale = useMemo(
     () => timeScale(lanes.spans.filter(({ kind }) => kind !== 'wait' && kind !== 'approval')),
     [lanes],
@@ -36,7 +40,11 @@ export function Timeline() {
   const rows = useMemo(() => [PEOPLE, ...lanes.agents], [lanes]);
   if (!thread || thread.entries.length === 0) return <div class="timeline scrolls" />;
   const most = Math.max(3, Math.min(12, Math.ceil(Math.log2(scale.worked / 1_000))));
-  const setPower = (power: number) => setZoom(2 ** Math.min(most, Math.max(0, power)));
+  const setPower = (power: number) => {
+    const next = 2 ** Math.min(most, Math.max(0, power));
+    keepView({ zoom: next });
+    setZoom(next);
+  };
   return (
     <section class="timeline scrolls" aria-label="Timeline">
       <div class="lanes stacked-3">
@@ -213,6 +221,9 @@ function useScroll(scroller: RefObject<HTMLDivElement | null>, zoom: number) {
   const last = useRef({ zoom, isAtEnd: true });
   useSize(scroller, (place) => setVisible(place.clientWidth));
   useLayoutEffect(() => {
+    if (visible > 0) scroller.current?.scrollTo({ left: viewHere().from });
+  }, [visible > 0]);
+  useLayoutEffect(() => {
     const place = scroller.current;
     if (!place || last.current.zoom === zoom) return;
     const middle = (place.scrollLeft + place.clientWidth / 2) * (zoom / last.current.zoom);
@@ -225,6 +236,7 @@ function useScroll(scroller: RefObject<HTMLDivElement | null>, zoom: number) {
     const place = scroller.current;
     if (!place) return;
     last.current.isAtEnd = place.scrollWidth - place.clientWidth - place.scrollLeft < NEAR_END;
+    keepView({ from: place.scrollLeft });
     setFrom(place.scrollLeft);
   };
   return { visible, from, onScroll };
