@@ -189,7 +189,9 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await page.getByLabel('Your answer').fill('a warm grey');
     await page.getByLabel('Your answer').press('Enter');
     await message(page, 'So it is a warm grey.').waitFor();
-    expect(await textOf(page.locator('.question').last())).toMatch(/answered by .+: a warm grey/);
+    expect(await textOf(page.locator('.question').last())).toMatch(
+      /answered by .+: a warm grey \(of red, blue\)/,
+    );
   });
 
   itLong(

@@ -54,6 +54,8 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     await page.setViewportSize({ width: 320, height: 640 });
     const outcome = await page.getByRole('cell', { name: 'completed' }).boundingBox();
     expect(outcome && outcome.x + outcome.width).toBeLessThan(320); // without scrolling
+    const ends = "getComputedStyle(document.querySelector('.turn-table')).backgroundAttachment";
+    expect(await page.evaluate(ends)).toBe('local, local, scroll, scroll, scroll'); // a shadow where there is more
     await rows.getByRole('link').focus();
     await page.keyboard.press('Enter');
     await page.locator('.answer-panel h2').waitFor();

@@ -224,6 +224,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
       await post('away', 'write it from away');
       const page = await stage.look('#/inbox');
       const item = await openItem(page, 'from away');
+      await page.setViewportSize({ width: 1_280, height: 240 });
       await item.getByLabel('Reason').fill('not so');
       const { approvals } = await stage.api<{ approvals: { approvalId: string }[] }>(
         'GET',
@@ -233,7 +234,10 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
         answer: 'deny',
         publisher: 'alice',
       });
-      await item.getByText('alice denied this call first. Your text is kept.').waitFor();
+      const over = item.getByText('alice denied this call first. Your text is kept.');
+      await over.waitFor();
+      const { y = 0, height = 0 } = (await over.boundingBox()) ?? {};
+      expect(y + height).toBeLessThanOrEqual(240); // in sight
       await typeOn(page, ' fast');
       await page.keyboard.press('Escape');
       await item.waitFor({ state: 'detached' });

@@ -291,6 +291,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
         <p class="muted">
           {call.resultBy !== null && `answered by ${escapeHidden(call.resultBy)}: `}
           <bdi>{oneLine(call.result.content ?? '', 200)}</bdi>
+          {options.length > 0 && ` (of ${options.join(', ')})`}
         </p>
       ) : !mayPost.value ? (
         <p class="muted">
