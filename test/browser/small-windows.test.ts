@@ -89,6 +89,10 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
       await prose.tap();
       await page.getByRole('button', { name: 'Copy entry 2' }).waitFor();
       expect(await prose.boundingBox()).toEqual(before);
+      const above = await message(page, 'hello').first().locator('.prose').boundingBox();
+      const actions = await page.locator('article:focus .actions').boundingBox();
+      expect(actions?.y).toBeGreaterThanOrEqual((above?.y ?? 0) + (above?.height ?? Infinity)); // it stays readable
+      expect((actions?.y ?? 0) + (actions?.height ?? 0)).toBeLessThanOrEqual((before?.y ?? 0) + 4);
       const chip = page.locator('.people button', { hasText: 'Lena Lead' });
       await chip.tap();
       const menu = page.locator('.menu-list:popover-open');
