@@ -60,7 +60,7 @@ export function InboxPage() {
             The browser refuses notifications of this page. Allow them in its settings for this address.
           </p>
         )}
-        {isListed.value && items.length === 0 && (
+        {isListed.value && shown.length === 0 && (
           <div class="empty muted stacked-2">
             <p>Nothing needs you.</p>
             <p class="muted">Approvals, questions and failures of all conversations appear here.</p>
