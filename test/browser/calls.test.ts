@@ -762,6 +762,13 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await page.locator('article.fault').count()).toBe(0);
   });
 
+  it('a call that waited for a person when its turn was stopped says that it was not run', async () => {
+    const page = await stage.begin('unrun', 'write it');
+    await page.locator('.call', { hasText: 'waits for a person' }).waitFor();
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.locator('.call .meta', { hasText: 'not run' }).waitFor();
+  });
+
   itLong('a stop moves nothing of the partial answer, in no frame', async () => {
     const page = await stage.begin('still', 'slowly');
     await message(page, 'word word').waitFor();
