@@ -27,7 +27,7 @@ const MOST_CHARACTERS = 20_000;
 /** Every message with a text or a file: of people, of agents with the questions that they ask and the calls that they report, and results. */
 export function documentsOf(entries: readonly Entry[]): SearchDocument[] {
   return entries.flatMap((entry) => {
-    if (entry.type !== 'message') return [];
+    if (entry.type !== 'message' || entry.answers) return []; // a result with `answers` repeats that message
     const reports = reportedText(entry.reported, true);
     const files = filesOf(entry).map(fileLine).join('\n');
     const text = [entry.content ?? '', ...questionsIn(entry), files, reports]

@@ -215,6 +215,15 @@ describe('what is searched', () => {
     expect(found?.text).toMatch(/^Done\.\n\n\(reported call: Edit a\.ts; edit, completed\)\nx .*needle$/);
   });
 
+  it('an answer of a person is found once, as a message of that person', () => {
+    const common = { createdAt: '2026-01-01T00:00:00Z', type: 'message' as const, content: 'blue' };
+    const found = documentsOf([
+      { ...common, id: 'a', index: 0, author: ada, role: 'user' },
+      { ...common, id: 'b', index: 1, author: dev, role: 'tool', answers: [0] },
+    ]);
+    expect(found.map(({ index, author }) => [index, author.name])).toEqual([[0, ada.name]]);
+  });
+
   it('the question that an agent asks is searched with its options, after the text of the message', () => {
     const ask = (json: string) => toolCall('ask', json, 'c');
     const asking = (index: number, content: string | null, ...calls: ReturnType<typeof ask>[]) => ({
