@@ -54,6 +54,33 @@ describe('the lanes of a conversation', () => {
     expect(spans('dev', 'turn')).toEqual([[at(23), at(25)]]);
   });
 
+  it('N1: what waits ends with a turn that is stopped meanwhile', () => {
+    const call = { index: 1, position: 0 };
+    const stopped = lanesOf(
+      logOf(
+        begin('pm'), // 1
+        calling('pm', 'shell'), // 2
+        other('approval-requested', { approvalId: 'a', call, risk: 'risky', mayHaveRun: false }), // 3
+        end('pm', 'waiting', 1), // 4
+        result(1, '[not run: the turn was aborted]', { after: 60 }), // 64
+        end('pm', 'aborted', 1), // 65
+        say('and now?', { after: 600 }),
+      ),
+    );
+    const waits = stopped.spans.filter(({ kind }) => kind === 'wait' || kind === 'approval');
+    expect(waits.map(({ from, to, isOpen }) => [from, to, isOpen])).toEqual([
+      [at(3), at(65), undefined],
+      [at(4), at(65), undefined],
+    ]);
+  });
+
+  it('N1: a turn that continues after a crash is one turn from its beginning', () => {
+    const crashed = lanesOf(
+      logOf(begin('pm'), begin('pm', { after: 30, resumed: true }), end('pm', 'completed', 1)),
+    );
+    expect(crashed.spans.map(({ kind, from, to }) => [kind, from, to])).toEqual([['turn', at(1), at(32)]]);
+  });
+
   it('N2: a model call lies within its turn, whatever its duration says', () => {
     expect(spans('dev', 'call')).toEqual([[at(23), at(25)]]);
   });

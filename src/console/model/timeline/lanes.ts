@@ -25,7 +25,7 @@ export interface Span extends Interval {
 
 /** From one lane to another: a handoff, a delegation, or its answer. */
 export interface Passage {
-  readonly kind: 'handoff' | 'delegation' | 'answer';
+  readonly kind: 'handoff' | 'delegation-requested' | 'delegation-answered';
   readonly from: string;
   readonly to: string;
   readonly at: number;
@@ -65,8 +65,6 @@ export function lanesOf(entries: readonly Entry[]): Lanes {
   return { agents: [...spending.keys()], spans: [...lanes.spans, ...lasting], passages, spending, isWorking };
 }
 
-type Untimed = AsideType | 'title-set' | 'feedback';
-
 class Fold {
   readonly spans: Span[] = [];
   readonly passages: Passage[] = [];
@@ -84,12 +82,17 @@ class Fold {
       case 'turn-started':
         this.#end('wait', entry.agent, at);
         this.#spend(entry.agent, {});
-        this.#begin(entry.agent, { kind: 'turn', from: at, index, label: 'turn', lane: entry.agent });
+        // One that is open continues after a crash.
+        if (!this.open.has(`turn ${entry.agent}`))
+          this.#begin(entry.agent, { kind: 'turn', from: at, index, label: 'turn', lane: entry.agent });
         break;
       case 'turn-ended':
         this.#end('turn', entry.agent, at, entry.outcome);
         if (entry.outcome === 'waiting')
           this.#begin(entry.agent, { kind: 'wait', from: at, index, label: 'waits', lane: entry.agent });
+        else
+          for (const [of, span] of this.open) // a turn may be stopped while it waits
+            if (span.lane === entry.agent) this.#end(span.kind, of.slice(span.kind.length + 1), at);
         break;
       case 'tool-started':
         this.#begin(wireCallId(entry.call), this.#callAt(entry.call, 'tool', at));
@@ -108,10 +111,10 @@ class Fold {
       case 'handoff':
       case 'delegation-requested':
       case 'delegation-answered':
-        this.passages.push({ kind: PASSAGES[entry.type], from: entry.from, to: entry.to, at, index });
+        this.passages.push({ kind: entry.type, from: entry.from, to: entry.to, at, index });
         break;
       default: // or of a newer version
-        entry satisfies ControlEntry | Extract<Entry, { type: Untimed }>;
+        entry satisfies ControlEntry | Extract<Entry, { type: AsideType | 'title-set' | 'feedback' }>;
     }
   }
 
@@ -155,12 +158,6 @@ class Fold {
     this.spending.set(agent, spentTogether(this.spending.get(agent) ?? NOTHING_SPENT, more));
   }
 }
-
-const PASSAGES = {
-  handoff: 'handoff',
-  'delegation-requested': 'delegation',
-  'delegation-answered': 'answer',
-} as const;
 
 /** Open spans end at this time, or with the log if that is later (LANES-1). */
 export function lanesUntil(lanes: Lanes, now: number): Lanes {

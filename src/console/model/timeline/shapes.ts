@@ -127,7 +127,7 @@ export function summaryOf({ spans, passages, agents }: Lanes): string {
     [counted('call'), 'model call'],
     [counted('tool'), 'tool call'],
     [passed('handoff'), 'handoff'],
-    [passed('delegation'), 'delegation'],
+    [passed('delegation-requested'), 'delegation'],
     [counted('post'), 'post'],
   ];
   return counts

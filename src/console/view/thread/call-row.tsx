@@ -244,9 +244,6 @@ function isDenied({ approval, answer }: Call): boolean {
   return answer?.answer === 'deny' && !approval?.asks;
 }
 
-/** It had not started when its turn ended, and has the result of `unfinished` in `conversation/decide/records.ts`. */
-const isNotRun = ({ result }: Call) => result?.duration === 0 && result.content?.startsWith('[not run: ');
-
 function statusOf(call: Call): string {
   if (!call.result && (call.isCallers || isPending(call))) return 'waiting';
   if (failureOf(call)) return 'failed';
@@ -257,7 +254,7 @@ function stateText(call: Call): string {
   if (isDenied(call)) return 'denied';
   const took = call.result?.duration;
   if (statusOf(call) === 'failed') return took === undefined ? 'failed' : `failed after ${duration(took)}`;
-  if (isNotRun(call)) return 'not run';
+  if (took === 0 && call.result?.content?.startsWith('[not run: ')) return 'not run'; // `unfinished` in records.ts
   if (call.result) return took === undefined ? 'done' : duration(took);
   if (statusOf(call) === 'waiting') return call.isCallers ? 'waits for its caller' : 'waits for a person';
   return call.status === 'running' ? 'runs' : 'asked';

@@ -28,15 +28,18 @@ const viewHere = () => views.get(opened.value?.id ?? '') ?? { zoom: 1, from: 0 }
 const keepView = (change: object) => views.set(opened.value?.id ?? '', { ...viewHere(), ...change });
 
 /** One lane per agent, time from left to right; pauses are shortened. */
+/** A wait is a pause with an end. */
+const worked = ({ kind, from, to }: Span) => ({
+  from: kind === 'wait' || kind === 'approval' ? to : from,
+  to,
+});
+
 export function Timeline() {
   const thread = useThread()?.thread;
   const lanes = useLanes(thread);
   const [shown, show] = useState<Span | null>(null);
   const [zoom, setZoom] = useState(viewHere().zoom);
-  const scale = useMemo(
-    () => timeScale(lanes.spans.filter(({ kind }) => kind !== 'wait' && kind !== 'approval')),
-    [lanes],
-  );
+  const scale = useMemo(() => timeScale(lanes.spans.map(worked)), [lanes]);
   const rows = useMemo(() => [PEOPLE, ...lanes.agents], [lanes]);
   if (!thread || thread.entries.length === 0) return <div class="timeline scrolls" />;
   const most = Math.max(3, Math.min(12, Math.ceil(Math.log2(scale.worked / 1_000))));
@@ -120,7 +123,7 @@ const LEGEND: readonly (readonly [kind: string, word: string, height: number | n
   ['wait', 'waits', 4],
   ['approval', 'waits for a person', 6],
   ['handoff', 'handoff', null],
-  ['delegation', 'delegation', null],
+  ['delegation-requested', 'delegation', null],
 ];
 
 function Legend() {
