@@ -78,6 +78,7 @@ export interface Readiness {
 }
 
 export interface Daemon {
+  /** Idempotent, and possible again after a stop or a failure. */
   start(): Promise<Readiness>;
   /** Reads the configuration again; the log gets the outcome. `why` names the cause. Does nothing before the daemon is ready. */
   reload(why: string): Promise<void>;
@@ -86,32 +87,35 @@ export interface Daemon {
 }
 
 export function createDaemon(options: DaemonOptions): Daemon {
-  const releasers = new Releasers();
   const { log } = options;
+  let releasers = new Releasers();
+  let starting: Promise<Readiness> | null = null;
   let stopping: Promise<void> | null = null;
   let reloader: Reloader | null = null;
-  const stop = async () => {
+  const release = async () => {
     for (const failure of await releasers.release()) log.error({ failure }, 'a resource was not released');
+    releasers = new Releasers();
+    starting = stopping = reloader = null;
+  };
+  const stop = () => {
+    stopping ??= release();
+    return stopping;
   };
   return {
     async start() {
-      try {
-        return await start(options, releasers, (started) => {
-          reloader = started;
-        });
-      } catch (error) {
-        stopping ??= stop();
-        await stopping;
+      await stopping;
+      starting ??= start(options, releasers, (started) => {
+        reloader = started;
+      }).catch(async (error: unknown) => {
+        await stop();
         throw error;
-      }
+      });
+      return starting;
     },
     async reload(why) {
       if (stopping === null) await reloader?.reloadAndLog(why);
     },
-    stop() {
-      stopping ??= stop();
-      return stopping;
-    },
+    stop,
   };
 }
 
