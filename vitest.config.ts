@@ -3,7 +3,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { hasLongTests } from './test/support/runs.ts';
 
 /**
- * One project per kind of test. `unit` computes: it runs first, with one worker per processor. `integration` and `e2e` start
+ * One project per kind of test. `unit` computes: it runs first, with one worker per processor. `servers` are the folders that start
  * real servers and mostly wait for them, so three files run at once even on two processors. Without `isolate`, a worker keeps
  * its modules for the next file: loading them takes longer than many tests do.
  *
@@ -21,13 +21,6 @@ const exclude = [...configDefaults.exclude, ...(hasLongTests || isNamed ? [] : [
 const patient = { expect: { poll: { timeout: 30_000, interval: 10 } } };
 // Runs after `unit`.
 const later = { ...patient, sequence: { groupOrder: 1 } };
-const shared = {
-  ...later,
-  exclude,
-  isolate: false,
-  globalSetup: 'test/support/package.ts',
-  hookTimeout: 60_000,
-};
 
 export default defineConfig({
   test: {
@@ -57,22 +50,15 @@ export default defineConfig({
       {
         test: {
           ...later,
-          name: 'contract',
+          name: 'servers',
           isolate: false,
-          include: ['test/contract/**/*.test.ts'],
-          testTimeout: 60_000,
+          include: ['test/{contract,integration,security,e2e}/**/*.test.ts'],
+          exclude,
+          globalSetup: 'test/support/package.ts',
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
         },
       },
-      {
-        test: {
-          ...shared,
-          name: 'integration',
-          include: ['test/integration/**/*.test.ts'],
-          testTimeout: 60_000,
-        },
-      },
-      { test: { ...shared, name: 'security', include: ['test/security/**/*.test.ts'], testTimeout: 60_000 } },
-      { test: { ...shared, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 120_000 } },
       {
         test: {
           expect: { poll: { timeout: 30_000 } },

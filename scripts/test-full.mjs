@@ -8,7 +8,7 @@ process.env.PARLEY_FULL = '1';
 await import('./test.mjs');
 
 const launcher = fileURLToPath(new URL('../bin/parley.js', import.meta.url));
-const ofCheckout = await runTests(['--project', 'e2e'], {
+const ofCheckout = await runTests(['test/e2e/'], {
   PARLEY_TEST_LAUNCHER: launcher,
   PARLEY_FULL: '',
   PARLEY_LONG: '1',

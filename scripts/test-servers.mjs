@@ -7,7 +7,7 @@ const { findServers, serversFolder } = await import('./nats-servers.ts');
 
 /** `npm run test:full` has run the others on the server of the machine. */
 const NAMES = process.env.PARLEY_FULL === '1' ? ['security'] : ['contract', 'integration', 'security', 'e2e'];
-const PROJECTS = NAMES.flatMap((name) => ['--project', name]);
+const FOLDERS = NAMES.map((name) => `test/${name}/`);
 
 const rows = [];
 try {
@@ -15,7 +15,7 @@ try {
     console.log(`\nnats-server ${server.version}: ${server.path}`);
     rows.push({
       version: server.version,
-      counts: await runTests(PROJECTS, { NATS_BIN: server.path, PARLEY_LONG: '1' }),
+      counts: await runTests(FOLDERS, { NATS_BIN: server.path, PARLEY_LONG: '1' }),
     });
   }
 } catch (error) {

@@ -32,7 +32,7 @@ describe.skipIf(chromiumPath === null)('thumbs for an answer in the console', ()
     ]);
   });
 
-  it('the other thumb replaces the first one, and a second click takes it back', async () => {
+  itLong('the other thumb replaces the first one, and a second click takes it back', async () => {
     const page = await stage.begin('changed', 'hello', 'Noted: hello');
     const up = page.getByRole('button', { name: 'Good answer, entry 2' });
     await page.getByRole('button', { name: 'Bad answer, entry 2' }).click();

@@ -139,7 +139,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
       `[...document.querySelectorAll('.place')].find((one) => one.getBoundingClientRect().bottom > document.querySelector('.thread').getBoundingClientRect().top + 5)?.innerText.match(/number \\d+/)?.[0] ?? ''`,
     );
 
-  it('the place in the thread is kept over switching, the timeline and a reload', async () => {
+  itLong('the place in the thread is kept over switching, the timeline and a reload', async () => {
     const page = await stage.look('#/c/long');
     await message(page, 'number 399').waitFor();
     await page.locator('.thread').hover();

@@ -80,33 +80,36 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     expect((await stage.api<{ letters: unknown[] }>('GET', 'dead-letters')).letters).toEqual([]);
   });
 
-  it('words that are typed beside a field answer nothing and leave no page, a single key does (KEYS-3)', async () => {
-    const page = await stage.begin('risky', 'write it');
-    const approve = page.getByRole('button', { name: 'Approve' });
-    await approve.waitFor();
-    await blur(page);
-    await page.evaluate(
-      "for (const key of 'xa') document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }))",
-    );
-    expect(await page.getByRole('alert').count()).toBe(0); // a word replaces no notice
-    await typeOn(page, 'Good idea, and now it is done'); // `G` selects the call, `a` and `d` answer it, `n` and `i` leave
-    for (const key of hasLongTests ? 'ok, add' : 'kad') await pressAlone(page, key); // as slowly as some type
-    expect(page.url()).toMatch(/#\/c\/risky$/);
-    expect(await approve.isVisible()).toBe(true);
-    await page
-      .locator('article')
-      .filter({ has: approve })
-      .click({ position: { x: 200, y: 8 } });
-    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('ARTICLE');
-    await pressAlone(page, 'a');
-    await typeOn(page, 're you sure?');
-    expect(await approve.isVisible()).toBe(true);
-    await page.keyboard.press('ArrowUp');
-    await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('a');
-    await approve.waitFor({ state: 'detached' });
-    await message(page, 'That is what came of it').waitFor();
-  });
+  itLong(
+    'words that are typed beside a field answer nothing and leave no page, a single key does (KEYS-3)',
+    async () => {
+      const page = await stage.begin('risky', 'write it');
+      const approve = page.getByRole('button', { name: 'Approve' });
+      await approve.waitFor();
+      await blur(page);
+      await page.evaluate(
+        "for (const key of 'xa') document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }))",
+      );
+      expect(await page.getByRole('alert').count()).toBe(0); // a word replaces no notice
+      await typeOn(page, 'Good idea, and now it is done'); // `G` selects the call, `a` and `d` answer it, `n` and `i` leave
+      for (const key of hasLongTests ? 'ok, add' : 'kad') await pressAlone(page, key); // as slowly as some type
+      expect(page.url()).toMatch(/#\/c\/risky$/);
+      expect(await approve.isVisible()).toBe(true);
+      await page
+        .locator('article')
+        .filter({ has: approve })
+        .click({ position: { x: 200, y: 8 } });
+      await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('ARTICLE');
+      await pressAlone(page, 'a');
+      await typeOn(page, 're you sure?');
+      expect(await approve.isVisible()).toBe(true);
+      await page.keyboard.press('ArrowUp');
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('a');
+      await approve.waitFor({ state: 'detached' });
+      await message(page, 'That is what came of it').waitFor();
+    },
+  );
 
   itLong('after an answer with the mouse, a person continues to write', async () => {
     const page = await stage.begin('thanks', 'write it');

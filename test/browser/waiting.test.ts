@@ -107,24 +107,27 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     },
   );
 
-  it('a post over the rate is sent again when the daemon said, and not before, also if more are written', async () => {
-    const page = await stage.begin('rated', 'hello', 'Noted: hello');
-    let refusals = 0;
-    let openAt = Number.POSITIVE_INFINITY;
-    await page.route('**/messages', async (route) => {
-      if (Date.now() >= openAt) return route.continue();
-      refusals++;
-      openAt = Math.min(openAt, Date.now() + 700);
-      const json = { code: 'RATE_LIMITED', detail: 'Too many messages.', hint: '' };
-      return route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json });
-    });
-    await write(page, 'the first');
-    await page.locator('.kept-posts li', { hasText: 'Too many messages.' }).waitFor();
-    await write(page, 'the second');
-    await message(page, 'Noted: the second').waitFor({ timeout: 20_000 });
-    expect(await message(page, 'Noted: the first').count()).toBe(1);
-    expect(refusals).toBe(1);
-  });
+  itLong(
+    'a post over the rate is sent again when the daemon said, and not before, also if more are written',
+    async () => {
+      const page = await stage.begin('rated', 'hello', 'Noted: hello');
+      let refusals = 0;
+      let openAt = Number.POSITIVE_INFINITY;
+      await page.route('**/messages', async (route) => {
+        if (Date.now() >= openAt) return route.continue();
+        refusals++;
+        openAt = Math.min(openAt, Date.now() + 700);
+        const json = { code: 'RATE_LIMITED', detail: 'Too many messages.', hint: '' };
+        return route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json });
+      });
+      await write(page, 'the first');
+      await page.locator('.kept-posts li', { hasText: 'Too many messages.' }).waitFor();
+      await write(page, 'the second');
+      await message(page, 'Noted: the second').waitFor({ timeout: 20_000 });
+      expect(await message(page, 'Noted: the first').count()).toBe(1);
+      expect(refusals).toBe(1);
+    },
+  );
 
   itLong(
     'a refused post whose text returned to the message field is not shown again as refused, also after a reload',

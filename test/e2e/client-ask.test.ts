@@ -115,43 +115,49 @@ describe('a program asks an agent', () => {
     expect(told()).not.toContain('out of reach');
   });
 
-  it('a call is answered once though the daemon is killed while it runs, and a program that asks again runs what is open', async () => {
-    const runs: string[] = [];
-    model.next = [{ toolCalls: [WEATHER, { name: 'clock', arguments: '{}' }] }, { text: 'Noon, 4 degrees.' }];
-    let release = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const question = {
-      ...to('killed'),
-      id: 'q1',
-      tools: {
-        clock: { run: () => runs.push('clock') && 'noon' },
-        weather: {
-          parameters: city,
-          run: async () => {
-            runs.push('weather');
-            await held;
-            return '4';
+  itLong(
+    'a call is answered once though the daemon is killed while it runs, and a program that asks again runs what is open',
+    async () => {
+      const runs: string[] = [];
+      model.next = [
+        { toolCalls: [WEATHER, { name: 'clock', arguments: '{}' }] },
+        { text: 'Noon, 4 degrees.' },
+      ];
+      let release = (): void => undefined;
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const question = {
+        ...to('killed'),
+        id: 'q1',
+        tools: {
+          clock: { run: () => runs.push('clock') && 'noon' },
+          weather: {
+            parameters: city,
+            run: async () => {
+              runs.push('weather');
+              await held;
+              return '4';
+            },
           },
         },
-      },
-    };
-    const gone = new AbortController();
-    const first = client.ask(question, { signal: gone.signal });
-    await until(() => runs.length === 2);
-    await until(async () => JSON.stringify(await entriesOf(client, 'killed')).includes('"noon"'));
-    gone.abort(new Error('the program ended'));
-    await expect(first).rejects.toThrow('the program ended');
-    const second = client.ask(question);
-    await until(() => runs.length === 3);
-    await project.daemon.kill9();
-    release();
-    await project.up();
-    expect((await second).content).toBe('Noon, 4 degrees.');
-    expect(runs).toEqual(['weather', 'clock', 'weather']);
-    expect(checkLaws(await entriesOf(client, 'killed'))).toEqual([]);
-  });
+      };
+      const gone = new AbortController();
+      const first = client.ask(question, { signal: gone.signal });
+      await until(() => runs.length === 2);
+      await until(async () => JSON.stringify(await entriesOf(client, 'killed')).includes('"noon"'));
+      gone.abort(new Error('the program ended'));
+      await expect(first).rejects.toThrow('the program ended');
+      const second = client.ask(question);
+      await until(() => runs.length === 3);
+      await project.daemon.kill9();
+      release();
+      await project.up();
+      expect((await second).content).toBe('Noon, 4 degrees.');
+      expect(runs).toEqual(['weather', 'clock', 'weather']);
+      expect(checkLaws(await entriesOf(client, 'killed'))).toEqual([]);
+    },
+  );
 
   it('a stop aborts the call that runs, and rejects', async () => {
     model.next = [{ toolCalls: [WEATHER] }];

@@ -96,7 +96,7 @@ describe('a configuration that changes while the daemon runs', () => {
     expect(await daemon.stop()).toBe(0);
   });
 
-  it('SIGHUP reloads, and its failure is in the log of the daemon', async () => {
+  itLong('SIGHUP reloads, and its failure is in the log of the daemon', async () => {
     const daemon = await up();
     await edit('pm', 'description: plans', 'description: edited');
     daemon.signal('SIGHUP');

@@ -5,6 +5,7 @@ import { readEvents } from '../support/event-source.ts';
 import { startFleet } from '../support/fleet.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 
 const ROUNDS = 20;
 
@@ -62,21 +63,25 @@ describe('refused appends of daemons that share the work', () => {
     await following;
   });
 
-  it('two requests that begin a conversation at two daemons at once are both answered', async () => {
-    for (let n = 0; n < ROUNDS; n++) {
-      const answers = await Promise.all(
-        addresses.map(async (address) => {
-          const answer = await fetch(`${address}/v1/chat/completions`, {
-            method: 'POST',
-            signal: AbortSignal.timeout(10_000),
-            headers: { 'content-type': 'application/json', 'x-parley-conversation': `n${n}` },
-            body: JSON.stringify({ model: 'parley', messages: [{ role: 'user', content: 'x' }] }),
-          });
-          return await answer.json();
-        }),
-      );
-      const noted = { choices: [{ message: { content: expect.stringContaining('noted') } }] };
-      expect(answers, `conversation n${n}`).toMatchObject([noted, noted]);
-    }
-  }, 120_000);
+  itLong(
+    'two requests that begin a conversation at two daemons at once are both answered',
+    async () => {
+      for (let n = 0; n < ROUNDS; n++) {
+        const answers = await Promise.all(
+          addresses.map(async (address) => {
+            const answer = await fetch(`${address}/v1/chat/completions`, {
+              method: 'POST',
+              signal: AbortSignal.timeout(10_000),
+              headers: { 'content-type': 'application/json', 'x-parley-conversation': `n${n}` },
+              body: JSON.stringify({ model: 'parley', messages: [{ role: 'user', content: 'x' }] }),
+            });
+            return await answer.json();
+          }),
+        );
+        const noted = { choices: [{ message: { content: expect.stringContaining('noted') } }] };
+        expect(answers, `conversation n${n}`).toMatchObject([noted, noted]);
+      }
+    },
+    120_000,
+  );
 });

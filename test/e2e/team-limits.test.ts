@@ -162,23 +162,26 @@ describe('a limit', () => {
     await expectSoundLog();
   });
 
-  it('the tokens that an agent in another process reports count against that agent, and another one continues', async () => {
-    await begin({ limits: { tokensPerConversation: 30_000 } });
-    const usage = { inputTokens: 9e15, outputTokens: 9e15 };
-    await client.agent('critic', () => ({ content: 'Bad. '.repeat(8_000), usage }));
-    await post('@critic judge it');
-    await followUntil(client, 'demo', finished(1));
-    await post('@critic judge it again');
-    await followUntil(client, 'demo', finished(2));
-    await post('@lead please do something');
-    const entries = await followUntil(client, 'demo', finished(3));
-    expect(ofType(entries, 'limit-reached').map(({ agent, limit }) => [agent, limit])).toEqual([
-      ['critic', 'tokensPerConversation'],
-    ]);
-    expect(saidBy(entries, 'critic').length).toBe(1);
-    expect(saidBy(entries, 'lead')).toEqual([['Noted.', []]]);
-    await expectSoundLog();
-  });
+  itLong(
+    'the tokens that an agent in another process reports count against that agent, and another one continues',
+    async () => {
+      await begin({ limits: { tokensPerConversation: 30_000 } });
+      const usage = { inputTokens: 9e15, outputTokens: 9e15 };
+      await client.agent('critic', () => ({ content: 'Bad. '.repeat(8_000), usage }));
+      await post('@critic judge it');
+      await followUntil(client, 'demo', finished(1));
+      await post('@critic judge it again');
+      await followUntil(client, 'demo', finished(2));
+      await post('@lead please do something');
+      const entries = await followUntil(client, 'demo', finished(3));
+      expect(ofType(entries, 'limit-reached').map(({ agent, limit }) => [agent, limit])).toEqual([
+        ['critic', 'tokensPerConversation'],
+      ]);
+      expect(saidBy(entries, 'critic').length).toBe(1);
+      expect(saidBy(entries, 'lead')).toEqual([['Noted.', []]]);
+      await expectSoundLog();
+    },
+  );
 
   it('the token limit stops calls of the model until it is raised and the conversation resumed', async () => {
     await begin({ limits: { tokensPerConversation: 1 } });

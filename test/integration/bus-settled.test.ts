@@ -182,20 +182,23 @@ describe('the record of settled posts on a real server', () => {
     expect(warnings(lines).at(-1)).toMatchObject({ by: B.name });
   });
 
-  it('the record is written again if its stream was deleted, and after an outage of the server', async () => {
-    const bus = await broker.bus();
-    const seen = collector();
-    await bus.startIngress({ ...seen.options(), owner: A });
-    await post(bus, 1, 1);
-    await settledUpTo(1);
-    await (await broker.plain.jetstreamManager()).streams.delete('PARLEY_SETTLED');
-    await post(bus, 2, 2);
-    await settledUpTo(2);
-    await broker.server.kill9();
-    await broker.server.restart();
-    await post(bus, 3, 3);
-    await settledUpTo(3);
-  });
+  itLong(
+    'the record is written again if its stream was deleted, and after an outage of the server',
+    async () => {
+      const bus = await broker.bus();
+      const seen = collector();
+      await bus.startIngress({ ...seen.options(), owner: A });
+      await post(bus, 1, 1);
+      await settledUpTo(1);
+      await (await broker.plain.jetstreamManager()).streams.delete('PARLEY_SETTLED');
+      await post(bus, 2, 2);
+      await settledUpTo(2);
+      await broker.server.kill9();
+      await broker.server.restart();
+      await post(bus, 3, 3);
+      await settledUpTo(3);
+    },
+  );
 
   it('the record is written soon after a write that the server answered late', async () => {
     const bus = await broker.bus();

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
 import { tryLockFile } from '../../src/persistence/jsonl/directory/lock.ts';
 import { openFileStore, readLogFile } from '../../src/persistence/jsonl/index.ts';
+import { itLong } from '../support/long.ts';
 import { withDirectory } from '../unit/persistence/support.ts';
 
 const FIXTURES = join(import.meta.dirname, 'store-fixtures');
@@ -56,7 +57,7 @@ describe('two processes and one data directory', () => {
 });
 
 describe('a disk that is really full', () => {
-  it(
+  itLong(
     'a full disk refuses what does not fit, keeps what fits, and accepts later writes that fit',
     { timeout: 30_000 },
     () =>

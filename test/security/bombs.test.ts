@@ -57,22 +57,25 @@ describe('an oversized answer of a provider', () => {
     return { more: (await peakMb()) - before, entries };
   }
 
-  it('that calls 100,000 tools fails, runs none, and does not keep the daemon from answering others', async () => {
-    const calls = Array.from({ length: 100_000 }, (_, index) => ({
-      index,
-      id: `c${index}`,
-      function: { name: 'fs_list', arguments: '{"path":"@project/"}' },
-    }));
-    const choices = [{ index: 0, message: { role: 'assistant', content: null, tool_calls: calls } }];
-    await start(200, 'identity', Buffer.from(JSON.stringify({ choices })));
-    const client = await project.connect();
-    await client.post({ conversation: 'c', content: 'bomb', publisher: 'alice' });
-    await client.post({ conversation: 'other', content: 'hello', publisher: 'alice' });
-    await followUntil(client, 'other', finished(1));
-    const entries = await followUntil(client, 'c', finished(1));
-    expect(ofType(entries, 'message').at(-1)?.content).toContain('TOO_MANY_TOOL_CALLS');
-    expect(ofType(entries, 'tool-started')).toEqual([]);
-  });
+  itLong(
+    'that calls 100,000 tools fails, runs none, and does not keep the daemon from answering others',
+    async () => {
+      const calls = Array.from({ length: 100_000 }, (_, index) => ({
+        index,
+        id: `c${index}`,
+        function: { name: 'fs_list', arguments: '{"path":"@project/"}' },
+      }));
+      const choices = [{ index: 0, message: { role: 'assistant', content: null, tool_calls: calls } }];
+      await start(200, 'identity', Buffer.from(JSON.stringify({ choices })));
+      const client = await project.connect();
+      await client.post({ conversation: 'c', content: 'bomb', publisher: 'alice' });
+      await client.post({ conversation: 'other', content: 'hello', publisher: 'alice' });
+      await followUntil(client, 'other', finished(1));
+      const entries = await followUntil(client, 'c', finished(1));
+      expect(ofType(entries, 'message').at(-1)?.content).toContain('TOO_MANY_TOOL_CALLS');
+      expect(ofType(entries, 'tool-started')).toEqual([]);
+    },
+  );
 
   it.each(Object.entries(ENCODED))(
     'a provider error with a huge body (%s) is not read to its end',

@@ -1,6 +1,7 @@
 import { connect, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ask } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { NOTING, sharedProject } from '../support/project.ts';
 
 /** More than one publisher may post in a minute by the shipped limits: 1,200. */
@@ -38,7 +39,7 @@ describe('a publisher that posts as fast as it can, with the shipped limits', ()
     expect(refused).toBeLessThanOrEqual(FLOOD - 1_200);
   });
 
-  it('is refused by size, once for each 16 KiB of its rate', async () => {
+  itLong('is refused by size, once for each 16 KiB of its rate', async () => {
     const refused: string[] = [];
     flooder.subscribe('parley.dead.pourer.*', {
       callback: (_, message) => void refused.push((message.json() as { code: string }).code),

@@ -9,7 +9,9 @@ import { hideFolder } from '../../src/tools/processes.ts';
 import { launcher } from '../support/cli.ts';
 import { shared } from '../support/lifetime.ts';
 import { followUntil, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject, type RunningDaemon, scriptedSettings } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
 /**
@@ -311,13 +313,16 @@ describe.skipIf(!hasContainer)('a daemon where the system has no mount namespace
     expect(stderr).toContain('tools start no program');
   });
 
-  it('a program of a tool that the operator lets run unhidden finds no key in the environment of the daemon', async () => {
-    const { result, stderr } = await attackUnder({ unhidden: true });
-    expect(result).toMatch(/^\[exit code 0\]\n10001\n/);
-    expect(result).toMatch(/"url".*searched\n$/s); // what it accepted: the data directory is open to it
-    expect(result).not.toContain(KEY);
-    expect(stderr).toContain('programs that tools start can read the data directory');
-  });
+  itLong(
+    'a program of a tool that the operator lets run unhidden finds no key in the environment of the daemon',
+    async () => {
+      const { result, stderr } = await attackUnder({ unhidden: true });
+      expect(result).toMatch(/^\[exit code 0\]\n10001\n/);
+      expect(result).toMatch(/"url".*searched\n$/s); // what it accepted: the data directory is open to it
+      expect(result).not.toContain(KEY);
+      expect(stderr).toContain('programs that tools start can read the data directory');
+    },
+  );
 });
 
 describe('a start of the daemon', () => {
@@ -347,17 +352,20 @@ describe('a start of the daemon', () => {
 });
 
 describe('a person at a terminal', () => {
-  it.runIf(hasPython)('a person at a terminal gets an address of the console that opens it', async () => {
-    await daemon.stop();
-    const args = ['--config', project.config, '--data', project.data, '--http', '127.0.0.1:0'];
-    const terminal = openTerminal([launcher, 'up', ...args]);
-    project.defer(() => terminal.end());
-    await expect.poll(terminal.screen).toContain('Ctrl-C stops it.');
-    const [, at = '', code = ''] = /(http:\S+)\/#code=([\w.-]+)/.exec(terminal.screen()) ?? [];
-    const { cookie } = await exchange(at, code);
-    const answer = await fetch(`${at}/api/identity`, { headers: { cookie } });
-    expect(await answer.json()).toMatchObject({ role: 'operate' });
-  });
+  it.runIf(hasPython && hasLongTests)(
+    'a person at a terminal gets an address of the console that opens it',
+    async () => {
+      await daemon.stop();
+      const args = ['--config', project.config, '--data', project.data, '--http', '127.0.0.1:0'];
+      const terminal = openTerminal([launcher, 'up', ...args]);
+      project.defer(() => terminal.end());
+      await expect.poll(terminal.screen).toContain('Ctrl-C stops it.');
+      const [, at = '', code = ''] = /(http:\S+)\/#code=([\w.-]+)/.exec(terminal.screen()) ?? [];
+      const { cookie } = await exchange(at, code);
+      const answer = await fetch(`${at}/api/identity`, { headers: { cookie } });
+      expect(await answer.json()).toMatchObject({ role: 'operate' });
+    },
+  );
 });
 
 /** As the console does it. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { entriesOf, ofType } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { sharedProject } from '../support/project.ts';
 
 /**
@@ -169,17 +170,20 @@ describe('the chat of another caller', () => {
     expect(await chat('alice', [user('Good day'), assistant('Noted.'), user('My secret')])).toBe(own);
   });
 
-  it('a chat is continued in its conversation if an attacker posts in every other chat with the same beginning', async () => {
-    const own = await chat('alice', [user('Good week')]);
-    const others: string[] = [];
-    for (let n = 0; n < 25; n++) {
-      others.push(await chat('alice', [user('Good week')]));
-      const more = [user('Good week'), assistant('Noted.'), user(`Number ${n}`)];
-      expect(await chat('alice', more)).toBe(others.at(-1));
-    }
-    for (const other of others) await post('mallory', other, { content: 'Me too' });
-    expect(await chat('alice', [user('Good week'), assistant('Noted.'), user('My secret')])).toBe(own);
-  });
+  itLong(
+    'a chat is continued in its conversation if an attacker posts in every other chat with the same beginning',
+    async () => {
+      const own = await chat('alice', [user('Good week')]);
+      const others: string[] = [];
+      for (let n = 0; n < 25; n++) {
+        others.push(await chat('alice', [user('Good week')]));
+        const more = [user('Good week'), assistant('Noted.'), user(`Number ${n}`)];
+        expect(await chat('alice', more)).toBe(others.at(-1));
+      }
+      for (const other of others) await post('mallory', other, { content: 'Me too' });
+      expect(await chat('alice', [user('Good week'), assistant('Noted.'), user('My secret')])).toBe(own);
+    },
+  );
 
   it('the post of an attacker is not taken for the first attempt of a request', async () => {
     const own = await chat('alice', [user('Good evening')]);

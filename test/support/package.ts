@@ -11,7 +11,7 @@ import { LAUNCHER_VARIABLE } from './cli.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** For Vitest (`globalSetup`). Several projects name it; the first one builds it. */
+/** For Vitest (`globalSetup`). `PARLEY_TEST_LAUNCHER` may name another one. */
 export default async function setup(): Promise<(() => Promise<void>) | undefined> {
   if (process.env[LAUNCHER_VARIABLE] !== undefined) return undefined;
   const folder = await mkdtemp(join(tmpdir(), 'parley-package-'));

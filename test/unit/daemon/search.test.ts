@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mergeSearch, Search } from '../../../src/daemon/api/search.ts';
 import { refusedWith } from '../../support/error-with.ts';
 import { folderPerTest, perTest } from '../../support/lifetime.ts';
+import { itLong } from '../../support/long.ts';
 import { createDaemon, type TestDaemon } from './daemon.ts';
 
 interface Found {
@@ -66,7 +67,7 @@ describe('an index that fails', () => {
   const searchIn = (path: string) => new Search(daemon.runtime, daemon.workers, path);
   const failures = () => daemon.lines.filter((line) => line.includes('the search index failed'));
 
-  it('is built again once, and every search that it failed is answered (MESSAGE-SEARCH-4)', async () => {
+  itLong('is built again once, and every search that it failed is answered (MESSAGE-SEARCH-4)', async () => {
     const path = join(folder, 'search', 'index.sqlite');
     const words = (count: number) => Array.from({ length: count }, (_, n) => `word${n}`).join(' ');
     for (const id of ['one', 'two', 'three'])

@@ -17,6 +17,7 @@ import {
 } from 'node:zlib';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { perTest, untilTestEnds } from '../../support/lifetime.ts';
+import { itLong } from '../../support/long.ts';
 import { type FakeDaemon, openGateway } from './support.ts';
 
 const LIMIT = 10_000;
@@ -172,40 +173,43 @@ describe('the body of a request', () => {
     },
   );
 
-  it('a body in chunks lets the route detect that its client has disconnected, also after a garbage collection', async () => {
-    setFlagsFromString('--expose-gc');
-    const collect = runInNewContext('gc') as () => void;
-    const post = { name: 'post', arguments: { content: 'x', waitSeconds: 600 } };
-    const call = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: post }));
-    daemon.answer = (asked) => {
-      const { endpoint, body } = asked;
-      if (endpoint !== 'post') return fromLogs(asked);
-      const { conversation } = body as { conversation: string };
-      const [entry] = daemon.append(conversation, 'x');
-      return {
-        ok: true,
-        body: { conversation, id: 'x', index: entry?.index, agents: ['pm'], duplicate: false },
+  itLong(
+    'a body in chunks lets the route detect that its client has disconnected, also after a garbage collection',
+    async () => {
+      setFlagsFromString('--expose-gc');
+      const collect = runInNewContext('gc') as () => void;
+      const post = { name: 'post', arguments: { content: 'x', waitSeconds: 600 } };
+      const call = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: post }));
+      daemon.answer = (asked) => {
+        const { endpoint, body } = asked;
+        if (endpoint !== 'post') return fromLogs(asked);
+        const { conversation } = body as { conversation: string };
+        const [entry] = daemon.append(conversation, 'x');
+        return {
+          ok: true,
+          body: { conversation, id: 'x', index: entry?.index, agents: ['pm'], duplicate: false },
+        };
       };
-    };
-    const sent = request(`${gateway.url}/mcp`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-    });
-    sent.on('error', () => undefined);
-    const answered = once(sent, 'response');
-    sent.write(call.subarray(0, 20));
-    sent.end(call.subarray(20));
-    const [answer] = (await answered) as [IncomingMessage];
-    answer.on('error', () => undefined).resume();
-    await expect.poll(() => [...daemon.logs.keys()].map((id) => daemon.watchers(id))).toEqual([1]);
-    const [conversation = ''] = daemon.logs.keys();
-    for (let n = 0; n < 5; n += 1) {
-      await pause(20);
-      collect();
-    }
-    sent.destroy();
-    await expect.poll(() => daemon.watchers(conversation)).toBe(0);
-  });
+      const sent = request(`${gateway.url}/mcp`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      });
+      sent.on('error', () => undefined);
+      const answered = once(sent, 'response');
+      sent.write(call.subarray(0, 20));
+      sent.end(call.subarray(20));
+      const [answer] = (await answered) as [IncomingMessage];
+      answer.on('error', () => undefined).resume();
+      await expect.poll(() => [...daemon.logs.keys()].map((id) => daemon.watchers(id))).toEqual([1]);
+      const [conversation = ''] = daemon.logs.keys();
+      for (let n = 0; n < 5; n += 1) {
+        await pause(20);
+        collect();
+      }
+      sent.destroy();
+      await expect.poll(() => daemon.watchers(conversation)).toBe(0);
+    },
+  );
 });
 
 function* repeated<T>(value: T, times: number): Generator<T> {

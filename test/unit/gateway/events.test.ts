@@ -9,6 +9,7 @@ import { eventStream } from '../../../src/gateway/progress/event-stream.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { type EventReader, readEvents } from '../../support/event-source.ts';
 import { perTest } from '../../support/lifetime.ts';
+import { itLong } from '../../support/long.ts';
 import { type FakeDaemon, messageEntry, openGateway } from './support.ts';
 
 describe('the event stream of a conversation', () => {
@@ -388,7 +389,7 @@ describe('the event stream of several conversations', () => {
     await expect.poll(() => entriesIn(reader)).toContain('two 1');
   });
 
-  it('the list is sent once as a whole, then only the rows that changed or were deleted', async () => {
+  itLong('the list is sent once as a whole, then only the rows that changed or were deleted', async () => {
     const reader = await read('list=1');
     expect(await lastList(reader, 1)).toMatchObject({ whole: true, conversations: rows, deleted: [] });
     rows[0] = { id: 'one', length: 7 };
