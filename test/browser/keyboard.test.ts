@@ -6,7 +6,7 @@ import { hasLongTests } from '../support/runs.ts';
 import { inboxItem, message, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { RULES } from './team.ts';
 
-const PATHS = ['@project/one.md', '@project/two.md'];
+const PATHS = ['@project/one.md', '@project/two.md', '@project/three.md'];
 const WRITES = PATHS.map((path) => ({ name: 'fs_write', arguments: { path, content: 'text' } }));
 const LONG = { name: 'fs_write', arguments: { path: '@project/long.md', content: 'a line\n'.repeat(150) } };
 
@@ -14,7 +14,8 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
   const stage = sharedStage(
     {
       script: [
-        { when: { last: '/two files/' }, reply: { tool_calls: WRITES } },
+        { when: { last: '/two files/' }, reply: { tool_calls: WRITES.slice(0, 2) } },
+        { when: { last: '/three files/' }, reply: { tool_calls: WRITES } },
         { when: { last: '/long one/' }, reply: { tool_calls: [LONG] } },
         {
           when: { last: '/break it/' },
@@ -61,6 +62,35 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await page.locator('.ask-card.answered', { hasText: 'Which form?' }).waitFor();
     expect(await page.locator('.ask-card:not(.answered)').count()).toBe(1);
   });
+
+  it.each([
+    ['a', /^Approved/],
+    ['d', /^Denied/],
+  ] as const)(
+    'after `%s` on one of several calls, ↓ leads to the next one that waits, not to one that was skipped',
+    async (key, words) => {
+      const page = await stage.begin(`skipped-${key}`, 'three files');
+      await page.setViewportSize({ width: 1280, height: 1800 });
+      await expect.poll(() => page.locator('.ask-card.seen').count()).toBe(3);
+      await page.getByLabel('Message').press('Escape');
+      const answer = async (count: number) => {
+        await pressAlone(page, key);
+        await expect.poll(() => page.locator('.call .answered', { hasText: words }).count()).toBe(count);
+        await expect.poll(() => focused(page)).toBe('ARTICLE');
+      };
+      const reached = () => page.evaluate("document.activeElement.closest('.ask-card')?.innerText ?? ''");
+      for (const arrow of ['ArrowUp', 'ArrowDown', 'ArrowDown']) await page.keyboard.press(arrow);
+      expect(await reached()).toContain('two.md');
+      await answer(1);
+      await page.keyboard.press('ArrowDown');
+      expect(await reached()).toContain('three.md');
+      await answer(2);
+      await page.keyboard.press('ArrowDown'); // no other entry follows
+      await pressAlone(page, key);
+      await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Press an arrow key or Tab, then');
+      expect(await page.locator('.ask-card').count()).toBe(1);
+    },
+  );
 
   itLong('after Esc in a field, an arrow key goes on from the entry of the field', async () => {
     const page = await stage.begin('from-field', 'write it');

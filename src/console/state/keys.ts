@@ -21,12 +21,8 @@ import { notice } from './session.ts';
 const MOMENT_MS = 500;
 const MOVES = 'jkgG';
 const SELECTS: ReadonlySet<string> = new Set(['ArrowDown', 'ArrowUp', 'Tab']);
-interface Pressed {
-  readonly at: number;
-  /** It came within a moment of the one before. */
-  readonly isQuick: boolean;
-}
-const NEVER: Pressed = { at: Number.NEGATIVE_INFINITY, isQuick: false };
+/** `isQuick`: it came within a moment of the one before. */
+const NEVER = { at: Number.NEGATIVE_INFINITY, isQuick: false };
 /** The last Esc, whatever it closed. */
 let lastEscape = NEVER;
 let lastCharacter = NEVER;
@@ -36,6 +32,8 @@ let [isSelected, wasSelected] = [false, false];
 let readOnAt = Number.NEGATIVE_INFINITY;
 /** The entry with a field that Esc left, until another one is selected: arrow keys go on from it. */
 let leftIn: HTMLElement | null = null;
+/** The call that was answered last: arrow keys go on from it while its entry has the focus. */
+let answered: Element | null = null;
 
 /** KEYS-4 */
 const SINGLE_KEYS = 'parley.keys';
@@ -83,11 +81,13 @@ function withControl({ key, ctrlKey, metaKey, shiftKey, altKey }: KeyboardEvent)
 }
 
 function notePressed(event: KeyboardEvent): void {
-  const { timeStamp: at } = event;
-  const after = (last: Pressed): Pressed => ({ at, isQuick: at - last.at < MOMENT_MS });
-  if (event.key === 'Escape') lastEscape = after(lastEscape);
+  const { key, timeStamp: at } = event;
+  // A held Enter presses a button once.
+  if (key === 'Enter' && event.repeat && event.target instanceof HTMLButtonElement) event.preventDefault();
+  const after = (last: typeof NEVER) => ({ at, isQuick: at - last.at < MOMENT_MS });
+  if (key === 'Escape') lastEscape = after(lastEscape);
   if (isCharacter(event)) lastCharacter = after(lastCharacter);
-  if (event.key !== 'Shift') [isSelected, wasSelected] = [SELECTS.has(event.key), isSelected];
+  if (key !== 'Shift') [isSelected, wasSelected] = [SELECTS.has(key), isSelected];
 }
 
 /** KEYS-6 */
@@ -176,21 +176,30 @@ function tell(text: string): true {
 }
 
 function move(by: number): boolean {
-  const inList = document.activeElement?.closest('.rows');
-  if (moveAmongCalls(by)) return true;
+  const here = document.activeElement;
+  const inList = here?.closest('.rows');
+  const from = here?.matches('article') && here.contains(answered) ? answered : null;
+  answered = null;
+  if (moveAmongCalls(by, from)) return true;
   if (!inList && route.value.page === 'inbox') return moveAmong('.inbox-entry', by);
   if (inList || route.value.page !== 'conversation') return moveAmong('.rows .row', by);
-  const left = document.activeElement === leftIn ? leftIn?.closest<HTMLElement>('.place') : null;
+  const left = here === leftIn ? leftIn?.closest<HTMLElement>('.place') : null;
   const at = left ? Number(left.dataset.index) : selected.value;
-  return moveTo(at === null ? Number.MAX_SAFE_INTEGER : at + by);
+  const isMoved = moveTo(at === null ? Number.MAX_SAFE_INTEGER : at + by);
+  if (from && selected.value === at) isSelected = false; // nothing follows, and a call that was skipped is not selected
+  return isMoved;
 }
 
 /** Down through several calls that wait in the entry with the focus, and up again to the entry. */
-function moveAmongCalls(by: number): boolean {
+function moveAmongCalls(by: number, from: Element | null): boolean {
   const entry = document.activeElement?.closest<HTMLElement>('.thread article');
   const calls = [...(entry?.querySelectorAll<HTMLElement>('.ask-card:not(.answered)') ?? [])];
-  const stops = entry && calls.length > 1 ? [entry, ...calls] : [];
-  const next = stops[stops.findLastIndex((stop) => stop.contains(document.activeElement)) + by];
+  const stops = entry && (from || calls.length > 1) ? [entry, ...calls] : [];
+  const isPassed = (stop: Element) =>
+    from && by > 0
+      ? stop.compareDocumentPosition(from) & Node.DOCUMENT_POSITION_FOLLOWING
+      : stop.contains(document.activeElement);
+  const next = stops[stops.findLastIndex(isPassed) + by];
   next?.focus();
   return next !== undefined;
 }
@@ -249,9 +258,10 @@ export function goOnAfter(): () => void {
   const card = document.activeElement?.closest('.ask-card');
   const entry = card?.closest('article');
   const isByKey = document.activeElement?.matches(':focus-visible') && !card?.matches('.question');
+  answered = card?.closest('.call') ?? card ?? null;
   return () => {
     const focused = document.activeElement;
-    if (focused !== entry && !focused?.matches('body, .ask-card, .ask-card :is(button, input)')) return;
+    if (focused !== entry && focused !== document.body && !card?.contains(focused)) return;
     const others = [...(entry?.querySelectorAll('.ask-card:not(.answered)') ?? [])];
     const hasNext = others.some((one) => one !== card);
     // Keys go on with what comes next, and a screen keyboard would cover the thread.
@@ -306,8 +316,8 @@ function write(change: (text: string) => string): void {
 
 /**
  * A click reaches only the button that the person saw there. What comes to the place of a pressed or pointed button (the next card of
- * a list, the confirmation of an action, a new label, a link below a menu) takes no click there for a moment; a held Enter presses a
- * button once. What comes to the place of a link takes clicks: lists are scrolled.
+ * a list, the confirmation of an action, a new label, a link below a menu) takes no click there for a moment. What comes to the place
+ * of a link takes clicks: lists are scrolled.
  */
 
 /** Interval of the check of the button under a resting pointer. Not every browser reports that a button was replaced. */
@@ -354,14 +364,9 @@ export function ignoreStrayClicks(): () => void {
       look();
     }
   };
-  const onKey = (event: KeyboardEvent) => {
-    if (event.key === 'Enter' && event.repeat && event.target instanceof HTMLButtonElement)
-      event.preventDefault();
-  };
   const timer = setInterval(() => (meant ?? shown) && look(), LOOK_MS);
   addEventListener('pointerover', follow, options);
   addEventListener('click', onClick, options);
-  addEventListener('keydown', onKey, options);
   return () => {
     clearInterval(timer);
     ended.abort();

@@ -214,14 +214,12 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
     heading.focus();
   };
   useLayoutEffect(() => leave, []); // the list may have the answer first
-  const onDone = () => {
+  const leaving = (act: () => void) => () => {
     leave();
-    leaveOut(item);
+    act();
   };
-  const onDismiss = () => {
-    leave();
-    dismiss([item]);
-  };
+  const onDone = leaving(() => leaveOut(item));
+  const onDismiss = leaving(() => dismiss([item]));
   const open = (event: Event) => {
     if (entry === null) return;
     event.preventDefault();
@@ -266,7 +264,7 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
           <InConversation.Provider value={conversation}>
             <fieldset class="fits" disabled={!mayAnswer(item)}>
               {content && 'said' in content && content.said && <Markdown text={content.said} />}
-              {content && <Content {...{ item, content, onDone }} onDismiss={onDismiss} />}
+              {content && <Content {...{ item, content, onDone, onDismiss }} />}
             </fieldset>
           </InConversation.Provider>
           {call && !inbox.value.some(({ key }) => key === item.key) && <Over {...{ conversation, call }} />}

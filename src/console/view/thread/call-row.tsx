@@ -94,7 +94,6 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
         state={files.length > 0 ? `${files.length} file${files.length === 1 ? '' : 's'}, ${state}` : state}
         given={status !== 'waiting' && <Arguments call={call} />}
         result={
-          status !== 'waiting' &&
           result && (
             <>
               <Scrolled text={pretty(result.content ?? '')} isOutput />
