@@ -77,6 +77,18 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
     },
   );
 
+  it('a deleted conversation offers a new one only to a person who may post', async () => {
+    for (const role of ['read', 'post'] as const) {
+      await stage.api('POST', `conversations/gone-${role}/messages`, { content: 'hello' });
+      const page = await enter(role, `#/c/gone-${role}`);
+      await message(page, 'Noted: hello').waitFor();
+      await stage.api('DELETE', `conversations/gone-${role}`);
+      const said = page.getByText('This conversation was deleted.');
+      const next = role === 'post' ? ' Your next message begins a new one.' : '';
+      expect(await textOf(said)).toBe(`This conversation was deleted.${next}`);
+    }
+  });
+
   it('a reason that was not sent is shown to a person who may approve and not post', async () => {
     await stage.api('POST', 'conversations/late/messages', { content: 'write it' });
     const page = await enter('approve', '#/c/late');

@@ -113,7 +113,7 @@ function ConnectionBar() {
   return (
     <p class="connection text-small" role="status">
       {isDeleted
-        ? 'This conversation was deleted. Your next message begins a new one.'
+        ? `This conversation was deleted.${mayPost.value ? ' Your next message begins a new one.' : ''}`
         : state.kind === 'over' && state.message}
     </p>
   );
