@@ -339,6 +339,17 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await page.getByText('Nothing needs you.').waitFor();
   });
 
+  it('the time of an item goes by while nothing else changes', async () => {
+    const page = await stage.look();
+    await page.clock.install();
+    await page.goto(`${stage.url}/?clock#/inbox`);
+    await post('aged', 'ask me and wait');
+    const time = item(page, 'ask me and wait').locator('.inbox-line time');
+    expect(await textOf(time)).toBe('now');
+    await page.clock.fastForward(120_000);
+    await until(() => textOf(time)).toMatch(/^\d\d:\d\d$/);
+  });
+
   it('the title of an item opens its conversation at the entry', async () => {
     await post('far', 'ask me from afar');
     const page = await stage.look('#/inbox');

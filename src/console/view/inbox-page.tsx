@@ -269,9 +269,7 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
           </InConversation.Provider>
           {call && !inbox.value.some(({ key }) => key === item.key) && <Over {...{ conversation, call }} />}
           {isAway.value && <p class="muted">It can be answered when the daemon answers again.</p>}
-          {!mayAnswer(item) && (content?.kind === 'ended' || content?.kind === 'elsewhere') && (
-            <p class="muted">Your token may not answer this.</p>
-          )}
+          {content && !call && !mayAnswer(item) && <p class="muted">Your token may not answer this.</p>}
         </div>
       )}
     </article>

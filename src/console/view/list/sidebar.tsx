@@ -3,7 +3,7 @@ import { useCallback, useRef, useState } from 'preact/hooks';
 import { FIRST_FLOOR } from '../../../conversation/state/answering.ts';
 import { store } from '../../api/browser.ts';
 import type { ConversationRow } from '../../model/answers.ts';
-import { money, when, withoutAnsi } from '../../model/format.ts';
+import { money, withoutAnsi } from '../../model/format.ts';
 import { hasFailed, needsPerson, SHOWN, type Shown, timeOf, waitOf } from '../../model/list/list.ts';
 import { nameOf } from '../../state/conversation.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
@@ -33,7 +33,7 @@ import { agents, isOperator, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
 import { Button, Dialog, LinkButton, onSubmit, onText, Select } from '../parts/controls.tsx';
 import { useVirtualList } from '../parts/hooks.ts';
-import { Avatar, Icon, IconButton, SharedId } from '../parts/parts.tsx';
+import { Avatar, Icon, IconButton, SharedId, When } from '../parts/parts.tsx';
 
 /** As a person dragged it, in this browser. */
 const WIDTH = 'parley.list-width';
@@ -331,7 +331,7 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
           {/* One element: with `.cost + time`, Chromium sometimes keeps the margin of before the cost appeared. */}
           <span class="end at-end">
             <Cost {...row} />
-            {!isUnlisted(row) && <time dateTime={timeOf(row)}>{when(timeOf(row), Date.now())}</time>}
+            {!isUnlisted(row) && <When at={timeOf(row)} />}
           </span>
         </span>
       </a>

@@ -7,6 +7,7 @@ import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
 import { jumpTo, linkTo } from '../../state/route.ts';
 import { problems } from '../../state/system.ts';
 import { LinkButton, QuietButton } from './controls.tsx';
+import { useNow } from './hooks.ts';
 
 /** Small components of all pages. */
 
@@ -156,7 +157,7 @@ export function Tags({ texts }: { readonly texts: readonly string[] }) {
 export function When({ at }: { readonly at: string }) {
   return (
     <time class="muted" dateTime={at}>
-      {when(at, Date.now())}
+      {when(at, useNow(30_000))}
     </time>
   );
 }
