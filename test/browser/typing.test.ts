@@ -241,6 +241,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
       await over.waitFor();
       const { y = 0, height = 0 } = (await over.boundingBox()) ?? {};
       expect(y + height).toBeLessThanOrEqual(240); // in sight
+      expect(await item.getByRole('button', { name: 'Approve' }).isEnabled()).toBe(false);
       expect(await page.getByText('Nothing needs you.').count()).toBe(0); // what is kept would cover it
       await typeOn(page, ' fast');
       await page.keyboard.press('Escape');

@@ -323,19 +323,15 @@ function write(change: (text: string) => string): void {
 /** Interval of the check of the button under a resting pointer. Not every browser reports that a button was replaced. */
 const LOOK_MS = 100;
 
-interface Pointed {
-  readonly button: HTMLElement;
-  readonly label: string;
-  readonly box: DOMRect;
-}
+type Pointed = ReturnType<typeof pointedAt>;
 
 export function ignoreStrayClicks(): () => void {
   const ended = new AbortController();
   const options = { capture: true, signal: ended.signal };
   let at = { x: 0, y: 0 };
   /** The button that the pointer was moved to, what is there now, and since when. */
-  let meant: Pointed | null = null;
-  let shown: Pointed | null = null;
+  let meant: Pointed = null;
+  let shown: Pointed = null;
   let since = 0;
   const isNew = () => Date.now() - since < MOMENT_MS;
   const look = () => {
@@ -373,13 +369,13 @@ export function ignoreStrayClicks(): () => void {
   };
 }
 
-function pointedAt(x: number, y: number): Pointed | null {
+function pointedAt(x: number, y: number) {
   const button = document.elementFromPoint(x, y)?.closest<HTMLElement>('button, a');
   const label = button?.ariaLabel ?? button?.textContent ?? '';
   return button ? { button, label, box: button.getBoundingClientRect() } : null;
 }
 
-function isSame(one: Pointed | null, other: Pointed | null): boolean {
+function isSame(one: Pointed, other: Pointed): boolean {
   return one?.button === other?.button && one?.label === other?.label;
 }
 

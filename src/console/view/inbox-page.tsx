@@ -196,13 +196,8 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
   const article = useRef<HTMLElement>(null);
   const call =
     content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
-  useLayoutEffect(
-    () => () => {
-      if (!call || inbox.value.some(({ key }) => key === item.key)) return;
-      void tellKept(conversation, call);
-    },
-    [call],
-  );
+  const isOver = () => call !== null && !inbox.value.some(({ key }) => key === item.key);
+  useLayoutEffect(() => () => void (call && isOver() && tellKept(conversation, call)), [call]);
   /** The next item is selected by a key, so that a second press answers nothing that was not read. */
   const leave = () => {
     const heading = article.current?.closest('main')?.querySelector('h2');
@@ -264,10 +259,10 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
           <InConversation.Provider value={conversation}>
             <fieldset class="fits" disabled={!mayAnswer(item)}>
               {content && 'said' in content && content.said && <Markdown text={content.said} />}
-              {content && <Content {...{ item, content, onDone, onDismiss }} />}
+              {content && <Content {...{ item, content, onDone, onDismiss }} isOver={isOver()} />}
             </fieldset>
           </InConversation.Provider>
-          {call && !inbox.value.some(({ key }) => key === item.key) && <Over {...{ conversation, call }} />}
+          {call && isOver() && <Over {...{ conversation, call }} />}
           {isAway.value && <p class="muted">It can be answered when the daemon answers again.</p>}
           {content && !call && !mayAnswer(item) && <p class="muted">Your token may not answer this.</p>}
         </div>
@@ -289,14 +284,16 @@ function Over({ conversation, call }: { readonly conversation: string; readonly 
 interface ContentProps {
   readonly item: InboxItem;
   readonly content: InboxContent;
+  readonly isOver: boolean;
   readonly onDone: () => void;
   readonly onDismiss: () => void;
 }
 
-function Content({ item: { kind, conversation, agent, entry }, content, onDone, onDismiss }: ContentProps) {
+function Content({ item, content, isOver, onDone, onDismiss }: ContentProps) {
+  const { kind, conversation, agent, entry } = item;
   switch (content.kind) {
     case 'approval':
-      return <ApprovalCard approval={content.approval} call={content.call} agent={agent} onDone={onDone} />;
+      return <ApprovalCard {...content} {...{ agent, isOver, onDone }} />;
     case 'question':
       return <QuestionCard question={content.question} onDone={onDone} />;
     case 'elsewhere':

@@ -22,6 +22,8 @@ interface ApprovalProps {
   readonly approval: Approval;
   readonly call: Call;
   readonly agent: string;
+  /** Another person has answered it. */
+  readonly isOver?: boolean;
   readonly onDone?: () => void;
 }
 
@@ -260,7 +262,7 @@ function Answers(props: AnswersProps) {
 }
 
 /** What a person has written, and the request. */
-function useAnswers({ approval, call, onDone }: ApprovalProps) {
+function useAnswers({ approval, call, isOver = false, onDone }: ApprovalProps) {
   const id = useConversation();
   const [isBusy, setBusy] = useState(false);
   const [reason, setReason] = useKeptText(fieldsOf.reason(approval));
@@ -274,7 +276,7 @@ function useAnswers({ approval, call, onDone }: ApprovalProps) {
     if (outcome === 'refused') return;
     (onDone ?? goOn)();
   };
-  return { isBusy, reason, setReason, edited, setEdited, field, edit, say };
+  return { isBusy: isBusy || isOver, reason, setReason, edited, setEdited, field, edit, say };
 }
 
 /** The text box when it opens, and its button when it closes; not when a kept text opens with the page. */
@@ -540,7 +542,7 @@ function limitOf(fixed: readonly string[], open: readonly string[]): string {
 
 /** Other arguments for a call that waits: texts in fields of their own, else JSON. */
 function EditArguments({ answering, change, agent }: AnswersProps) {
-  const { field, edited, setEdited, say } = answering;
+  const { isBusy, field, edited, setEdited, say } = answering;
   useLayoutEffect(() => {
     document.activeElement?.closest('.edit-arguments textarea')?.scrollIntoView({ block: 'nearest' });
   }, [change.of]); // the difference above has another length
@@ -567,7 +569,7 @@ function EditArguments({ answering, change, agent }: AnswersProps) {
       </p>
       <div class="buttons decide">
         <Button
-          disabled={given === null || !change.isRead}
+          disabled={isBusy || given === null || !change.isRead}
           class="primary"
           onClick={() => given && void say({ answer: 'approve', arguments: given, seen: change.seen })}
         >
