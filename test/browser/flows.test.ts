@@ -270,7 +270,9 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     );
     const kinds = async (selector: string) => page.locator(`.lane-picture ${selector}`).count();
     expect([await kinds('.span.turn'), await kinds('.span.call')]).toEqual([2, 2]); // one path for each lane
-    expect([await kinds('.passage-line.delegation'), await kinds('.passage-line.handoff')]).toEqual([1, 1]);
+    expect([await kinds('.passage-line.delegation-requested'), await kinds('.passage-line.handoff')]).toEqual(
+      [1, 1],
+    );
     expect(await textOf(page.locator('.spending'))).toMatch(
       /Lena Lead\s+3[\s\S]*Dev <b>Ops<\/b>\s+2[\s\S]*All\s+5/,
     );
