@@ -699,7 +699,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await failed.getByRole('button', { name: /Dev/ }).click();
     await expect.poll(() => page.getByLabel('Message').inputValue()).toMatch(/^@dev /);
     await page.getByLabel('Message').fill('');
-    await failed.getByRole('button', { name: 'Open the reason' }).click();
+    await failed.getByRole('button', { name: 'Open the request' }).click();
     await page.locator('.answer-panel .account').waitFor();
     await page.evaluate("location.hash = '#/c/fault'");
     const again = failed.getByRole('button', { name: 'Try again' });

@@ -56,6 +56,13 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     const rows = page.locator('.row', { hasText: 'the same' });
     await expect.poll(() => rows.locator('.id').allInnerTexts()).toEqual(['twin-two', 'twin-one']);
     expect(await page.locator('.row', { hasText: 'alone' }).locator('.id').count()).toBe(0);
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('same');
+    const hits = page.getByRole('option').filter({ has: page.locator('.snippet', { hasText: /^the same/ }) });
+    await expect
+      .poll(async () => (await hits.locator('.id').allInnerTexts()).sort())
+      .toEqual(['twin-one', 'twin-two']);
+    await page.keyboard.press('Escape');
     const openMenu = () => page.getByRole('button', { name: 'More', exact: true }).click();
     await openMenu();
     const remove = await centreOf(page.getByRole('button', { name: 'Delete this conversation' }));

@@ -319,7 +319,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     );
     await page.goto(page.url().replace(/#.*/, '#/inbox'));
     await openItem(page, 'then retry');
-    await retried.getByRole('button', { name: 'Open the reason' }).click();
+    await retried.getByRole('button', { name: 'Open the request' }).click();
     await page.locator('.answer-panel').waitFor();
     await page.goto(page.url().replace(/#.*/, '#/inbox'));
     await openItem(page, 'then retry');

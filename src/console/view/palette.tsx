@@ -169,6 +169,7 @@ function OptionText({ choice }: { readonly choice: Choice }) {
       <span class="line abreast">
         <bdi class="title one-line">{author.name}</bdi>
         <bdi class="muted one-line">{title ?? conversation}</bdi>
+        <SharedId id={conversation} title={title} />
         <When at={at} />
       </span>
       <bdi class="snippet breaks">

@@ -131,7 +131,7 @@ export function EndedActions({ code, onAsk, children, ...again }: EndedProps) {
       )}
       {failed !== null && (
         <Button onClick={() => go(linkTo.panel(conversation, { kind: 'why', index: failed }))}>
-          Open the reason
+          Open the request
         </Button>
       )}
       {isFutile && button}
