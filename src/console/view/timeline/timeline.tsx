@@ -27,13 +27,13 @@ const views = new Map<string, { readonly zoom: number; readonly from: number }>(
 const viewHere = () => views.get(opened.value?.id ?? '') ?? { zoom: 1, from: 0 };
 const keepView = (change: object) => views.set(opened.value?.id ?? '', { ...viewHere(), ...change });
 
-/** One lane per agent, time from left to right; pauses are shortened. */
 /** A wait is a pause with an end. */
 const worked = ({ kind, from, to }: Span) => ({
   from: kind === 'wait' || kind === 'approval' ? to : from,
   to,
 });
 
+/** One lane per agent, time from left to right; pauses are shortened. */
 export function Timeline() {
   const thread = useThread()?.thread;
   const lanes = useLanes(thread);
