@@ -161,25 +161,28 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     await entry.waitFor({ state: 'detached' });
   });
 
-  it('a post whose answer was lost is sent again with its id after a reload, and appended once', async () => {
-    const page = await stage.begin('unanswered', 'hello', 'Noted: hello');
-    const ids: string[] = [];
-    await page.route('**/messages', async (route) => {
-      ids.push(route.request().postDataJSON().id);
-      if (ids.length === 1) await route.fetch();
-      await route.abort();
-    });
-    await write(page, 'did it arrive?');
-    await message(page, 'Noted: did it arrive?').waitFor();
-    await page.locator('.kept-posts li', { hasText: 'did it arrive?' }).waitFor();
-    await page.reload();
-    await page.locator('.kept-posts li', { hasText: 'did it arrive?' }).waitFor();
-    await page.unroute('**/messages');
-    await page.locator('.kept-posts').waitFor({ state: 'detached' });
-    expect(new Set(ids).size).toBe(1);
-    expect(await contentsOf('unanswered')).toEqual(['hello', 'did it arrive?']);
-    expect(await page.evaluate('sessionStorage.getItem("parley.outbox")')).toBe(null);
-  });
+  itLong(
+    'a post whose answer was lost is sent again with its id after a reload, and appended once',
+    async () => {
+      const page = await stage.begin('unanswered', 'hello', 'Noted: hello');
+      const ids: string[] = [];
+      await page.route('**/messages', async (route) => {
+        ids.push(route.request().postDataJSON().id);
+        if (ids.length === 1) await route.fetch();
+        await route.abort();
+      });
+      await write(page, 'did it arrive?');
+      await message(page, 'Noted: did it arrive?').waitFor();
+      await page.locator('.kept-posts li', { hasText: 'did it arrive?' }).waitFor();
+      await page.reload();
+      await page.locator('.kept-posts li', { hasText: 'did it arrive?' }).waitFor();
+      await page.unroute('**/messages');
+      await page.locator('.kept-posts').waitFor({ state: 'detached' });
+      expect(new Set(ids).size).toBe(1);
+      expect(await contentsOf('unanswered')).toEqual(['hello', 'did it arrive?']);
+      expect(await page.evaluate('sessionStorage.getItem("parley.outbox")')).toBe(null);
+    },
+  );
 
   itLong('a kept post that is refused later says why, and can be sent again or discarded', async () => {
     const page = await stage.begin('late', 'hello', 'Noted: hello');

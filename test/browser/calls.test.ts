@@ -206,24 +206,30 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(line.y).toBeGreaterThanOrEqual(tool.y + tool.height);
   });
 
-  it('other arguments cannot run once another person has answered: the words are in sight, the button is disabled', async () => {
-    await post('overtaken', 'edit, then overtaken');
-    const page = await stage.look('#/inbox', { viewport: { width: 1280, height: 800 } });
-    const detail = await openItem(page, 'then overtaken');
-    await detail.getByRole('button', { name: 'Edit arguments' }).click();
-    await detail.getByLabel('New replace').fill('a line\n'.repeat(40));
-    const run = detail.getByRole('button', { name: 'Run with these arguments' });
-    await expect.poll(() => run.isEnabled()).toBe(true);
-    const { approvals } = await stage.api<{ approvals: { approvalId: string }[] }>(
-      'GET',
-      'conversations/overtaken/approvals',
-    );
-    await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, { answer: 'deny', publisher: 'alice' });
-    const over = detail.getByText('alice denied this call first. Your text is kept.');
-    await over.waitFor();
-    expect(await isInWindow(over)).toBe(true);
-    expect(await run.isEnabled()).toBe(false);
-  });
+  itLong(
+    'other arguments cannot run once another person has answered: the words are in sight, the button is disabled',
+    async () => {
+      await post('overtaken', 'edit, then overtaken');
+      const page = await stage.look('#/inbox', { viewport: { width: 1280, height: 800 } });
+      const detail = await openItem(page, 'then overtaken');
+      await detail.getByRole('button', { name: 'Edit arguments' }).click();
+      await detail.getByLabel('New replace').fill('a line\n'.repeat(40));
+      const run = detail.getByRole('button', { name: 'Run with these arguments' });
+      await expect.poll(() => run.isEnabled()).toBe(true);
+      const { approvals } = await stage.api<{ approvals: { approvalId: string }[] }>(
+        'GET',
+        'conversations/overtaken/approvals',
+      );
+      await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, {
+        answer: 'deny',
+        publisher: 'alice',
+      });
+      const over = detail.getByText('alice denied this call first. Your text is kept.');
+      await over.waitFor();
+      expect(await isInWindow(over)).toBe(true);
+      expect(await run.isEnabled()).toBe(false);
+    },
+  );
 
   itLong('arguments that are edited are in sight at once', async () => {
     await post('in-sight', 'stale');

@@ -221,7 +221,7 @@ describe.skipIf(chromiumPath === null)('files in the message field', () => {
     }
   });
 
-  it('a file that the daemon refuses says why, is not sent, and the text stays', async () => {
+  itLong('a file that the daemon refuses says why, is not sent, and the text stays', async () => {
     const page = await stage.look('#/c/refused');
     await field(page).waitFor();
     await choose(page, text('large.bin', 'x'.repeat(LIMIT + 1)), text('empty.txt', ''));

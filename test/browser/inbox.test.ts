@@ -135,7 +135,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     expect(await entries('one')).toContain('DENIED');
   });
 
-  it('after a button of an item the next key selects the item that took its place', async () => {
+  itLong('after a button of an item the next key selects the item that took its place', async () => {
     const page = await stage.look('#/inbox');
     for (const name of ['above', 'here', 'below']) await post(name, `write it, ${name}`);
     await until(() => page.locator('.inbox-entry').count()).toBe(3);
@@ -339,7 +339,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await page.getByText('Nothing needs you.').waitFor();
   });
 
-  it('the time of an item goes by while nothing else changes', async () => {
+  itLong('the time of an item goes by while nothing else changes', async () => {
     const page = await stage.look();
     await page.clock.install();
     await page.goto(`${stage.url}/?clock#/inbox`);

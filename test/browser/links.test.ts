@@ -30,28 +30,31 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
   const lines = (name: string) =>
     Array.from({ length: 8 }, (_, n) => `${name} ${n} ${'words '.repeat(40)}end`);
 
-  it('the address of an explanation opens it and shows its entry, whichever conversation was open before', async () => {
-    const [, second = -1] = await talk('target', ...lines('target'));
-    await talk('other', ...lines('other'));
-    for (const from of hasLongTests ? ['#/c/other', '#/', `#/c/other/why/${second}`] : ['#/c/other']) {
-      const page = await stage.look(from);
-      await page.locator('.row').first().waitFor();
-      if (from !== '#/')
-        await message(page, /other \d+ words/)
-          .first()
-          .waitFor();
-      await page.evaluate(`location.hash = '#/c/target/why/${second}'`);
-      await page.locator('.answer-panel .account').waitFor();
-      expect(await textOf(page.locator('.answer-panel'))).toContain('target 1');
-      expect(await textOf(page.locator('.answer-panel'))).not.toContain('other');
-      const entry = message(page, /Noted: target 1 words/);
-      await expect.poll(() => entry.isVisible()).toBe(true);
-      await expect.poll(() => entry.evaluate((one) => one.getBoundingClientRect().top)).toBeGreaterThan(0);
-      expect(await page.evaluate('document.activeElement.id')).toBe('answer');
-    }
-    const page = await stage.look(`#/c/target/why/${second}`);
-    await expect.poll(() => message(page, /Noted: target 1 words/).isVisible()).toBe(true);
-  });
+  itLong(
+    'the address of an explanation opens it and shows its entry, whichever conversation was open before',
+    async () => {
+      const [, second = -1] = await talk('target', ...lines('target'));
+      await talk('other', ...lines('other'));
+      for (const from of hasLongTests ? ['#/c/other', '#/', `#/c/other/why/${second}`] : ['#/c/other']) {
+        const page = await stage.look(from);
+        await page.locator('.row').first().waitFor();
+        if (from !== '#/')
+          await message(page, /other \d+ words/)
+            .first()
+            .waitFor();
+        await page.evaluate(`location.hash = '#/c/target/why/${second}'`);
+        await page.locator('.answer-panel .account').waitFor();
+        expect(await textOf(page.locator('.answer-panel'))).toContain('target 1');
+        expect(await textOf(page.locator('.answer-panel'))).not.toContain('other');
+        const entry = message(page, /Noted: target 1 words/);
+        await expect.poll(() => entry.isVisible()).toBe(true);
+        await expect.poll(() => entry.evaluate((one) => one.getBoundingClientRect().top)).toBeGreaterThan(0);
+        expect(await page.evaluate('document.activeElement.id')).toBe('answer');
+      }
+      const page = await stage.look(`#/c/target/why/${second}`);
+      await expect.poll(() => message(page, /Noted: target 1 words/).isVisible()).toBe(true);
+    },
+  );
 
   it('the address of no conversation says so, and offers the list or to begin it', async () => {
     await talk('known', 'hello');

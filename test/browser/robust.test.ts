@@ -382,7 +382,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     [390, 844],
     [640, 410],
   ] as const;
-  it.each(hasLongTests ? WINDOWS : WINDOWS.slice(0, 1))(
+  itLong.each(WINDOWS)(
     'a notice neither moves nor covers a control, in the thread and in the inbox, at %i × %i',
     async (width, height) => {
       const conversation = `refused-${width}`;

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
 
@@ -77,7 +78,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
     },
   );
 
-  it('a deleted conversation offers a new one only to a person who may post', async () => {
+  itLong('a deleted conversation offers a new one only to a person who may post', async () => {
     for (const role of ['read', 'post'] as const) {
       await stage.api('POST', `conversations/gone-${role}/messages`, { content: 'hello' });
       const page = await enter(role, `#/c/gone-${role}`);

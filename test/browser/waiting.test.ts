@@ -20,14 +20,17 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
 
   const { post } = stage;
 
-  it('an agent that works and has written nothing is shown as working, in the place of its text', async () => {
-    const page = await stage.begin('slow', 'hello', 'Noted: hello');
-    await post('slow', 'ponder');
-    const working = page.locator('article.working');
-    expect(await textOf(working)).toMatch(/Lena Lead\s+is working/);
-    await message(page, 'No idea.').waitFor();
-    expect(await working.count()).toBe(0);
-  });
+  itLong(
+    'an agent that works and has written nothing is shown as working, in the place of its text',
+    async () => {
+      const page = await stage.begin('slow', 'hello', 'Noted: hello');
+      await post('slow', 'ponder');
+      const working = page.locator('article.working');
+      expect(await textOf(working)).toMatch(/Lena Lead\s+is working/);
+      await message(page, 'No idea.').waitFor();
+      expect(await working.count()).toBe(0);
+    },
+  );
 
   it('a model call that is repeated is shown with its attempt, its pause and the reason', async () => {
     const page = await stage.begin('busy', 'flaky');

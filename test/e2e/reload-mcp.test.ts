@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { followUntil, ofType, turnsEnded } from '../support/log.ts';
@@ -43,22 +43,25 @@ describe('a reload that changes an MCP server', () => {
       .filter(({ role }) => role === 'tool')
       .map(({ content }) => content);
 
-  it('a call that runs is completed by the old server, and the next call goes to the new one', async () => {
-    before.hold('it', 'before');
-    await post('one');
-    await until(async () => (await before.entered('it')) === 1);
-    const reported = async () => (await project.parley('ls')).stdout.includes('1 of 2: it began');
-    await until(reported);
-    await configure(after.server);
-    const reloaded = await project.parley('reload');
-    expect([reloaded.code, reloaded.stderr]).toEqual([0, '']);
-    before.release('it');
-    expect(await results(1)).toEqual([expect.stringContaining('it is done')]);
-    await post('two');
-    expect(await results(2)).toHaveLength(2);
-    expect(await reported()).toBe(false);
-    expect([await before.effects('it'), await after.effects('it')]).toEqual([1, 1]);
-  });
+  itLong(
+    'a call that runs is completed by the old server, and the next call goes to the new one',
+    async () => {
+      before.hold('it', 'before');
+      await post('one');
+      await until(async () => (await before.entered('it')) === 1);
+      const reported = async () => (await project.parley('ls')).stdout.includes('1 of 2: it began');
+      await until(reported);
+      await configure(after.server);
+      const reloaded = await project.parley('reload');
+      expect([reloaded.code, reloaded.stderr]).toEqual([0, '']);
+      before.release('it');
+      expect(await results(1)).toEqual([expect.stringContaining('it is done')]);
+      await post('two');
+      expect(await results(2)).toHaveLength(2);
+      expect(await reported()).toBe(false);
+      expect([await before.effects('it'), await after.effects('it')]).toEqual([1, 1]);
+    },
+  );
 
   itLong('a changed server that does not start refuses the reload, and the old one remains', async () => {
     await configure({ command: process.execPath, args: ['-e', 'process.exit(3)'] });

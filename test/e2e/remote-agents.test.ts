@@ -195,7 +195,7 @@ describe('the example agents', () => {
     await end();
   });
 
-  it.skipIf(!hasPython)(
+  it.runIf(hasLongTests && hasPython)(
     'the examples in Python for an agent and a publisher use each server that the daemon names',
     async () => {
       const data = join(project.root, 'several');

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import {
   callsOf,
@@ -171,45 +171,48 @@ rules:
     expect(await client.request('conversation', { conversation: 'demo' })).toEqual(before);
   });
 
-  it('a run in a new conversation shows that it waits for its input, and --input starts it at once', async () => {
-    const entered = await project.parley('mode', 'new', 'run', '--workflow', 'talk');
-    expect([entered.code, entered.stdout]).toEqual([
-      0,
-      'new: phase chat, mode run, no agent has the floor, run of talk at consult; lead begins with the next message\n',
-    ]);
-    const rows = async () => (await project.parley('ls', '--json')).json();
-    expect(await rows()).toContainEqual(
-      expect.objectContaining({ id: 'new', running: [], waiting: ['lead'] }),
-    );
-    await daemon.kill9();
-    await project.up();
-    expect(await rows()).toContainEqual(
-      expect.objectContaining({ id: 'new', running: [], waiting: ['lead'] }),
-    );
-    const { agents, run } = await client.request('conversation', { conversation: 'new' });
-    expect(agents.lead).toMatchObject({ status: 'waiting' });
-    const roster = (await client.request('agents', {})).agents;
-    expect(roster.find(({ slug }) => slug === 'lead')).toMatchObject({ status: 'waiting' });
-    expect(run).toMatchObject({ workflow: 'talk', node: 'consult', agent: 'lead', awaitsInput: true });
+  itLong(
+    'a run in a new conversation shows that it waits for its input, and --input starts it at once',
+    async () => {
+      const entered = await project.parley('mode', 'new', 'run', '--workflow', 'talk');
+      expect([entered.code, entered.stdout]).toEqual([
+        0,
+        'new: phase chat, mode run, no agent has the floor, run of talk at consult; lead begins with the next message\n',
+      ]);
+      const rows = async () => (await project.parley('ls', '--json')).json();
+      expect(await rows()).toContainEqual(
+        expect.objectContaining({ id: 'new', running: [], waiting: ['lead'] }),
+      );
+      await daemon.kill9();
+      await project.up();
+      expect(await rows()).toContainEqual(
+        expect.objectContaining({ id: 'new', running: [], waiting: ['lead'] }),
+      );
+      const { agents, run } = await client.request('conversation', { conversation: 'new' });
+      expect(agents.lead).toMatchObject({ status: 'waiting' });
+      const roster = (await client.request('agents', {})).agents;
+      expect(roster.find(({ slug }) => slug === 'lead')).toMatchObject({ status: 'waiting' });
+      expect(run).toMatchObject({ workflow: 'talk', node: 'consult', agent: 'lead', awaitsInput: true });
 
-    await client.post({ conversation: 'new', publisher: 'ann', content: 'Build me a clock' });
-    const begun = ['mode', 'other', 'run', '--workflow', 'talk', '--as', 'Bob', '--publisher', 'ann'];
-    expect((await project.parley(...begun, '--input', 'Build me a clock')).code).toBe(0);
-    for (const [conversation, author] of [
-      ['new', { kind: 'person', id: 'ann', name: 'ann' }],
-      ['other', { kind: 'person', id: 'ann/Bob', name: 'Bob' }],
-    ] as const) {
-      const entries = await followUntil(client, conversation, (known) => hasWaited(known, 'lead'));
-      const said = ofType(entries, 'message').filter(({ role }) => role === 'user');
-      expect(said).toMatchObject([{ author, content: 'Build me a clock', to: ['lead'] }]);
-      expect(ofType(entries, 'turn-started')).toMatchObject([{ agent: 'lead', trigger: [said[0]?.index] }]);
-      const shown = await client.request('conversation', { conversation });
-      expect(shown.run).toMatchObject({ node: 'consult', awaitsInput: false });
-    }
-    expect(await daemon.stop()).toBe(0);
-    for (const conversation of ['new', 'other'])
-      expect(checkLog(await project.logFile(conversation))).toEqual([]);
-  });
+      await client.post({ conversation: 'new', publisher: 'ann', content: 'Build me a clock' });
+      const begun = ['mode', 'other', 'run', '--workflow', 'talk', '--as', 'Bob', '--publisher', 'ann'];
+      expect((await project.parley(...begun, '--input', 'Build me a clock')).code).toBe(0);
+      for (const [conversation, author] of [
+        ['new', { kind: 'person', id: 'ann', name: 'ann' }],
+        ['other', { kind: 'person', id: 'ann/Bob', name: 'Bob' }],
+      ] as const) {
+        const entries = await followUntil(client, conversation, (known) => hasWaited(known, 'lead'));
+        const said = ofType(entries, 'message').filter(({ role }) => role === 'user');
+        expect(said).toMatchObject([{ author, content: 'Build me a clock', to: ['lead'] }]);
+        expect(ofType(entries, 'turn-started')).toMatchObject([{ agent: 'lead', trigger: [said[0]?.index] }]);
+        const shown = await client.request('conversation', { conversation });
+        expect(shown.run).toMatchObject({ node: 'consult', awaitsInput: false });
+      }
+      expect(await daemon.stop()).toBe(0);
+      for (const conversation of ['new', 'other'])
+        expect(checkLog(await project.logFile(conversation))).toEqual([]);
+    },
+  );
 
   itLong('a run that a person leaves ends, and its agent is no longer in a node', async () => {
     const run = { mode: 'run', workflow: 'talk', input: 'Ask me.' } as const;

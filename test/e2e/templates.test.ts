@@ -34,7 +34,7 @@ describe.each(templates)('the template %s', (template, [conversation, question, 
     env = await linkPackage(project, dirname(dirname(launcher)));
   });
 
-  it(`the template ${template} starts offline and answers`, async () => {
+  itLong(`the template ${template} starts offline and answers`, async () => {
     const variables = join(project, '.env');
     await writeFile(variables, 'PARLEY_LIMITS_TURN_SECONDS=600\nUNUSED=x\n');
     const daemon = await withDaemon(project, { env }, async (parley) => {

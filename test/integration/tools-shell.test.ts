@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { passedOn } from '../../src/config/index.ts';
 import { runInGroup } from '../../src/tools/builtin/shell.ts';
+import { itLong } from '../support/long.ts';
 import { content, failed, openTools, SECRET, type TestTools } from '../unit/tools/support.ts';
 
 /** Command lines of running processes that contain the text. Each test has its own folder. */
@@ -195,24 +196,27 @@ describe('the shell tool', () => {
 });
 
 describe('writing on a full disk', () => {
-  it('a full disk is explained, the old file is kept, no other file is left, and small files can be written later', async () => {
-    const { project } = await openTools();
-    // The limit on a file's size acts like a full disk: a part is written, then the system refuses.
-    const script = `ulimit -f 64; exec "$0" --import tsx "$@"`;
-    const fixture = join(import.meta.dirname, 'tool-fixtures', 'fill-disk.ts');
-    const given = ['-c', script, process.execPath, fixture, project];
-    const { stdout } = await promisify(execFile)('bash', given);
-    const full = failed('DISK_FULL', 'nothing was changed');
-    expect(JSON.parse(stdout)).toEqual({
-      outcomes: [
-        { kind: 'completed', content: 'Created @project/a (3 bytes).' },
-        full,
-        full,
-        full,
-        { kind: 'completed', content: 'Replaced @project/a (5 bytes).' },
-      ],
-      kept: 'old',
-      names: ['a'],
-    });
-  });
+  itLong(
+    'a full disk is explained, the old file is kept, no other file is left, and small files can be written later',
+    async () => {
+      const { project } = await openTools();
+      // The limit on a file's size acts like a full disk: a part is written, then the system refuses.
+      const script = `ulimit -f 64; exec "$0" --import tsx "$@"`;
+      const fixture = join(import.meta.dirname, 'tool-fixtures', 'fill-disk.ts');
+      const given = ['-c', script, process.execPath, fixture, project];
+      const { stdout } = await promisify(execFile)('bash', given);
+      const full = failed('DISK_FULL', 'nothing was changed');
+      expect(JSON.parse(stdout)).toEqual({
+        outcomes: [
+          { kind: 'completed', content: 'Created @project/a (3 bytes).' },
+          full,
+          full,
+          full,
+          { kind: 'completed', content: 'Replaced @project/a (5 bytes).' },
+        ],
+        kept: 'old',
+        names: ['a'],
+      });
+    },
+  );
 });

@@ -48,15 +48,18 @@ async function callEach(...schemas: object[]): Promise<string[]> {
   return results;
 }
 
-it('a tool whose schema is asynchronous does not end the daemon, and its arguments are checked', async () => {
-  const [wrong, right] = await callEach(
-    { $async: true, required: ['x'], properties: { x: { type: 'string' } } },
-    { $async: true, required: ['y'], properties: { y: { type: 'string' } } },
-  );
-  expect(wrong).toContain('INVALID_ARGUMENTS');
-  expect(right).toBe('done');
-  expect(await daemon.stop()).toBe(0);
-});
+itLong(
+  'a tool whose schema is asynchronous does not end the daemon, and its arguments are checked',
+  async () => {
+    const [wrong, right] = await callEach(
+      { $async: true, required: ['x'], properties: { x: { type: 'string' } } },
+      { $async: true, required: ['y'], properties: { y: { type: 'string' } } },
+    );
+    expect(wrong).toContain('INVALID_ARGUMENTS');
+    expect(right).toBe('done');
+    expect(await daemon.stop()).toBe(0);
+  },
+);
 
 it('a tool whose schema has an unknown format writes nothing to the terminal of the daemon', async () => {
   expect(await callEach({ properties: { y: { type: 'string', format: TITLE } } })).toEqual(['done']);

@@ -111,7 +111,7 @@ describe('any interleaving of a team at work', () => {
         expect(checkKnowledge(core.entries)).toEqual([]);
         summaries += typed(core.entries, 'summary').length;
       });
-    expect(summaries).toBeGreaterThan(10); // Otherwise the test would check nothing.
+    expect(summaries).toBeGreaterThan(0); // Otherwise the test would check nothing.
   });
 
   it('TURNS-5, TURNS-6: after every append no work is lost, no agent waits for itself, and the guard accepts every request', () => {

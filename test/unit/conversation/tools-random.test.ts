@@ -223,7 +223,7 @@ describe('any interleaving of calls, results, answers, expiries, policies and cr
         expectOnce(core.entries);
         expectNoLooser(core.entries, witness);
       }),
-      { numRuns: size(100) },
+      { numRuns: size(150) },
     );
     expect(Math.min(...Object.values(reached))).toBeGreaterThan(0);
   });

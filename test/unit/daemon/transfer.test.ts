@@ -6,6 +6,7 @@ import { exportConversation, exportToFile, fsck, importConversation } from '../.
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
+import { itLong } from '../../support/long.ts';
 import { size } from '../../support/runs.ts';
 import { PNG } from '../../support/uploaded-files.ts';
 import { Log } from '../agents/support.ts';
@@ -278,7 +279,7 @@ describe('conversations as files', () => {
   });
 
   const ask = { role: 'assistant', content: null, tool_calls: [call('same')] };
-  it.each<[string, (at: number) => object]>([
+  itLong.each<[string, (at: number) => object]>([
     ['by as many people', (at) => ({ role: 'user', name: `N${at}`, content: 'words' })],
     ['with calls of one id', (at) => (at % 2 === 0 ? ask : { role: 'user', content: 'words' })],
   ])(

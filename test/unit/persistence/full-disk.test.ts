@@ -11,6 +11,7 @@ import { entry } from '../../contract/samples.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { fillWhile } from '../../support/full-disk.mjs';
 import { folderPerTest } from '../../support/lifetime.ts';
+import { hasLongTests } from '../../support/runs.ts';
 
 describe('a simulated full disk', () => {
   const directory = folderPerTest();
@@ -117,7 +118,7 @@ describe('a full disk', () => {
     },
   );
 
-  it.skipIf(!existsSync('/proc/self/fd'))(
+  it.runIf(hasLongTests && existsSync('/proc/self/fd'))(
     'a failed save is logged once, not at each retry, and again after a save that worked',
     async () => {
       const path = join(directory, ingress);
