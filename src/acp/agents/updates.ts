@@ -1,6 +1,6 @@
 import type { SessionUpdate, ToolCall, ToolCallContent, ToolCallUpdate } from '@agentclientprotocol/sdk';
 import { differenceText, type FilePart, fileLine, keptReports } from '../../conversation/index.ts';
-import { cut, ParleyError } from '../../kernel/index.ts';
+import { cut, isShallow, ParleyError } from '../../kernel/index.ts';
 import { bytesOf, notKept, type SentFile, sentFile } from '../blocks.ts';
 import type { OfferedTurn, ReportedCall } from './turn.ts';
 
@@ -257,13 +257,9 @@ function outputText(output: unknown): string | undefined {
   return typeof output === 'string' ? output : jsonText(output);
 }
 
-/** `JSON.stringify` is recursive, and `JSON.parse` is not. */
+/** `JSON.stringify` is recursive in some versions of Node, and `JSON.parse` is not. */
 function jsonText(value: unknown): string | undefined {
-  try {
-    return JSON.stringify(value);
-  } catch {
-    return '"(nested too deeply to be shown)"';
-  }
+  return isShallow(value) ? JSON.stringify(value) : '"(nested too deeply to be shown)"';
 }
 
 type Block = Extract<ToolCallContent, { type: 'content' }>['content'];
