@@ -827,7 +827,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       await message(page, 'are you there?').waitFor();
       expect(await page.locator('.people .chip.stopped').count()).toBe(3);
       await write(page, '@lead speak up');
-      await message(page, 'Noted: ').last().waitFor();
+      await message(page, /Noted: .*speak up/).waitFor();
       await page.getByRole('button', { name: 'Resume', exact: true }).waitFor({ state: 'detached' });
       await page.mouse.move(0, 0);
       await page.getByRole('button', { name: 'Stop', exact: true }).click();
