@@ -26,6 +26,14 @@ describe('the thread of the console', () => {
     expect(fresh.entries).toHaveLength(1);
   });
 
+  it('a call that started has run, whatever its result says', () => {
+    const claim = '[not run: the turn was aborted]';
+    const started = other('tool-started', { call: { index: 0, position: 0 } });
+    const ran = threadOf(logOf(calling('pm', 'mcp__a__b'), started, result(0, claim)));
+    const stopped = threadOf(logOf(calling('pm', 'mcp__a__b'), result(0, claim)));
+    expect([callOf(ran, 0)?.hasRun, callOf(stopped, 0)?.hasRun]).toEqual([true, false]);
+  });
+
   it('T2: the thread replaces a block that changes, and leaves the other blocks unchanged', () => {
     const log = logOf(say('one'), calling('pm', 'fs_read'), result(1, 'text', { duration: 12 }));
     const thread = threadOf(log.slice(0, 2));

@@ -16,6 +16,7 @@ export interface Call {
   /** As it runs (HIDDEN-4). */
   readonly arguments: string;
   readonly status: 'asked' | 'running' | 'done';
+  readonly hasRun?: boolean; // it had started before its result
   /** The program whose post brought its tool answers it. */
   readonly isCallers?: true;
   readonly approval: Approval | null;

@@ -233,12 +233,14 @@ export class Thread {
     }
     if (!entry.call) return;
     this.#openCalls.delete(wireCallId(entry.call));
-    const done = {
+    const done = (call: Call): Call => ({
+      ...call,
       status: 'done',
+      hasRun: call.status === 'running',
       result: entry,
       resultBy: this.entries[entry.answers?.[0] ?? -1]?.author.name ?? null,
-    } as const;
-    this.#change(entry.call, (call) => (call.result ? call : { ...call, ...done })); // the first one counts
+    });
+    this.#change(entry.call, (call) => (call.result ? call : done(call))); // the first one counts
   }
 
   #endTurn(entry: EntryOf<'turn-ended'>): void {
