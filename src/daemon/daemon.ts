@@ -82,20 +82,22 @@ export interface Daemon {
   start(): Promise<Readiness>;
   /** Reads the configuration again; the log gets the outcome. `why` names the cause. Does nothing before the daemon is ready. */
   reload(why: string): Promise<void>;
-  /** Idempotent. Resolves when everything is released. */
+  /** Idempotent. During a start, waits for its end. Resolves when everything is released. */
   stop(): Promise<void>;
 }
 
 export function createDaemon(options: DaemonOptions): Daemon {
   const { log } = options;
   let releasers = new Releasers();
+  let begun: Promise<Readiness> | null = null;
   let starting: Promise<Readiness> | null = null;
   let stopping: Promise<void> | null = null;
   let reloader: Reloader | null = null;
   const release = async () => {
+    await begun?.catch(() => undefined); // what it acquires later would not be released
     for (const failure of await releasers.release()) log.error({ failure }, 'a resource was not released');
     releasers = new Releasers();
-    starting = stopping = reloader = null;
+    begun = starting = stopping = reloader = null;
   };
   const stop = () => {
     stopping ??= release();
@@ -103,10 +105,11 @@ export function createDaemon(options: DaemonOptions): Daemon {
   };
   return {
     async start() {
-      await stopping;
-      starting ??= start(options, releasers, (started) => {
+      if (stopping !== null) await stopping;
+      begun ??= start(options, releasers, (started) => {
         reloader = started;
-      }).catch(async (error: unknown) => {
+      });
+      starting ??= begun.catch(async (error: unknown) => {
         await stop();
         throw error;
       });

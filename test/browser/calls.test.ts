@@ -204,6 +204,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     if (!line || !call || !tool) throw new Error('not shown');
     expect(line.x + line.width).toBeLessThanOrEqual(call.x + call.width);
     expect(line.y).toBeGreaterThanOrEqual(tool.y + tool.height);
+    await page.locator('.call').nth(1).getByText('waits for the calls before it').waitFor();
   });
 
   itLong(

@@ -32,4 +32,8 @@ it('a daemon that is started twice runs once, and one that was stopped starts an
     await daemon.start();
   }
   await daemon.stop();
+  const begun = daemon.start();
+  await daemon.stop(); // releases what the start acquires later, too
+  await begun;
+  expect(close).toHaveBeenCalledTimes(4);
 });

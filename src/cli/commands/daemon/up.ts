@@ -94,7 +94,6 @@ async function up(context: Context, options: UpOptions): Promise<number> {
   const onHangup = () => reload('SIGHUP');
   const signals = watchSignals(io, onHangup, async (signal) => {
     log.info({ signal }, 'stopping; another signal ends at once');
-    await starting.catch(() => {}); // a stop during the start would not release everything
     await daemon.stop();
   });
   try {

@@ -256,7 +256,8 @@ function stateText(call: Call): string {
   if (!call.hasRun && call.result?.content?.startsWith('[not run: ')) return 'not run'; // `unfinished` in records.ts
   if (call.result) return took === undefined ? 'done' : duration(took);
   if (statusOf(call) === 'waiting') return call.isCallers ? 'waits for its caller' : 'waits for a person';
-  return call.status === 'running' ? 'runs' : 'asked';
+  if (call.status === 'running') return 'runs';
+  return call.answer ? 'waits for the calls before it' : 'asked';
 }
 
 interface QuestionProps {
