@@ -292,7 +292,7 @@ const fields = {
     traceparent: z.string().max(55).optional(),
     partType: z.string().optional(),
     toolName: z.string().optional(),
-    /** Milliseconds that the model call or the tool took. */
+    /** Milliseconds that the model call or the tool took, without those in which its server waited for a person. */
     duration: z.number().optional(),
     widget: z.record(z.string(), z.unknown()).optional(),
     fullOutputPath: z.string().optional(),

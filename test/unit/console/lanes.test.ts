@@ -131,7 +131,7 @@ describe('the lanes of a conversation', () => {
         other('tool-started', { call }),
         other('approval-requested', asked),
         other('approval-answered', { approvalId: 'a', call, answer: 'approve', after: 60 }),
-        result(1, 'done', { after: 2, duration: 63_000 }),
+        result(1, 'done', { after: 2, duration: 3_000 }),
       ),
     );
     expect(spending.get('pm')?.toolMs).toBe(3_000);

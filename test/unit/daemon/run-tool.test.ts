@@ -321,6 +321,7 @@ describe('a request without a start', () => {
 describe('questions of the server of a call (SERVER-QUESTION-1)', () => {
   let daemon: TestDaemon;
   let approvalId: string;
+  let now = 0;
   afterEach(() => daemon.end());
   const never = new AbortController().signal;
   const asks = (message: string) => ({ server: 'program', message, schema: { type: 'object' } });
@@ -342,7 +343,8 @@ describe('questions of the server of a call (SERVER-QUESTION-1)', () => {
     });
 
   async function resultOf(run: Toolbox['run'], answer: () => Promise<void>, store?: ConversationStore) {
-    daemon = createDaemon({ toolbox: toolboxOf({ run }), tools: TOOLS, ...(store && { store }) });
+    const elapsed = () => now;
+    daemon = createDaemon({ toolbox: toolboxOf({ run }), tools: TOOLS, elapsed, ...(store && { store }) });
     await daemon.workers.submit('demo', postCommand('m1', 'go'));
     await expect.poll(() => daemon.calls).toHaveLength(1);
     daemon.calls[0]?.answer(null, TWO_CALLS.slice(0, 1));
@@ -367,6 +369,24 @@ describe('questions of the server of a call (SERVER-QUESTION-1)', () => {
       }
     });
     expect(result).toBe('[null,{"message":"second"},{"message":"third"}]');
+  });
+
+  it('the time in which they wait for their answers, one after another, is no time of the tool', async () => {
+    const run: Toolbox['run'] = async ({ ask }) => {
+      now += 1_000;
+      await Promise.all(['first', 'second'].map((message) => ask?.(asks(message), never)));
+      now += 500;
+      return { kind: 'completed', content: 'booked' };
+    };
+    await resultOf(run, async () => {
+      for (const message of ['first', 'second']) {
+        await isAsked(message);
+        now += 60_000;
+        await approve(message);
+      }
+    });
+    const result = ofType(await daemon.entries(), 'message').find(({ toolName }) => toolName);
+    expect(result?.duration).toBe(1_500);
   });
 
   it('the answer to one that the server gives up meanwhile is not the answer to the next one', async () => {

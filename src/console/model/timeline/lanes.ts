@@ -49,8 +49,7 @@ export interface Lanes {
 
 export const PEOPLE = '';
 
-/** `waited`: milliseconds in which the server of a running call waited for a person. */
-type Open = Pick<Span, 'kind' | 'from' | 'index' | 'label' | 'lane'> & { waited?: number };
+type Open = Pick<Span, 'kind' | 'from' | 'index' | 'label' | 'lane'>;
 export const NOTHING_SPENT: Spending = { ...NOTHING_USED, modelMs: 0, toolMs: 0 };
 
 /** Open spans end with the log. */
@@ -102,12 +101,9 @@ class Fold {
         this.#begin(entry.approvalId, { ...this.#callAt(entry.call, 'approval', at), label });
         break;
       }
-      case 'approval-answered': {
-        const asked = this.#end('approval', entry.approvalId, at);
-        const call = entry.call && this.open.get(`tool ${wireCallId(entry.call)}`);
-        if (asked && call) call.waited = (call.waited ?? 0) + at - asked.from;
+      case 'approval-answered':
+        this.#end('approval', entry.approvalId, at);
         break;
-      }
       case 'handoff':
       case 'delegation-requested':
       case 'delegation-answered':
@@ -122,7 +118,7 @@ class Fold {
     const { index, author, call, duration } = entry;
     if (entry.role === 'tool') {
       const ran = call && this.#end('tool', wireCallId(call), at);
-      if (ran) this.#spend(ran.lane, { toolMs: (duration ?? at - ran.from) - (ran.waited ?? 0) });
+      if (ran) this.#spend(ran.lane, { toolMs: duration ?? at - ran.from });
     } else if (author.kind === 'person') {
       this.spans.push({ kind: 'post', lane: PEOPLE, from: at, to: at, index, label: author.name });
     } else if (author.kind === 'agent') {

@@ -354,12 +354,15 @@ export class Effects {
     const requested = this.#requests.get(wireCallId(call));
     this.#requests.delete(wireCallId(call));
     const abort = this.#begin(turnId);
-    const startedAt = this.#daemon.elapsed();
+    let startedAt = this.#daemon.elapsed();
+    const onWaited = (milliseconds: number) => {
+      startedAt += milliseconds;
+    };
     try {
       const traceparent = this.#traceparent(turnId, (lineage) => lineage.toolCall(turnId, call));
       const ran = await runTool(
         this.#conversation,
-        { ...effect, ...traceparent, ask: (asks, ended) => this.#ask(effect, asks, ended) },
+        { ...effect, ...traceparent, ask: (asks, ended) => this.#ask(effect, asks, ended, onWaited) },
         this.#daemon,
         abort.signal,
         requested,
@@ -377,6 +380,7 @@ export class Effects {
     { agent, turnId, call }: ToolEffect,
     asks: ServerAsks,
     ended: AbortSignal,
+    onWaited: (milliseconds: number) => void,
   ): Promise<ServersAnswer> {
     const key = wireCallId(call);
     while (this.#asked.has(key)) await this.#asked.get(key)?.over;
@@ -394,9 +398,11 @@ export class Effects {
     });
     this.#asked.set(key, { asks, answer, over });
     report(asks);
+    const askedAt = this.#daemon.elapsed();
     try {
       return await over;
     } finally {
+      onWaited(this.#daemon.elapsed() - askedAt);
       this.#asked.delete(key);
       ended.removeEventListener('abort', withdraw);
     }
