@@ -1,4 +1,3 @@
-import type { Entry } from '../conversation/index.ts';
 import {
   crowdFault,
   cut,
@@ -11,46 +10,9 @@ import {
 } from '../kernel/index.ts';
 import type { ApiAnswer, BusLog } from './port.ts';
 
-/** Messages as bytes, whichever broker carries them: publications of the daemon within its limit, requests and answers. */
+/** Requests and answers as bytes, whichever broker carries them, and the codes of errors. */
 
 const encoder = new TextEncoder();
-
-/**
- * The messages `{"entries":[…]}` that carry these entries in order, each within `maxBytes`. An entry that does not
- * fit alone is left out: followers see the gap in `index` and ask the `entries` verb.
- */
-export function packEntries(entries: readonly Entry[], maxBytes: number): Uint8Array[] {
-  const frame = '{"entries":[]}'.length;
-  const messages: Uint8Array[] = [];
-  let batch: string[] = [];
-  let size = frame;
-  const flush = () => {
-    if (batch.length > 0) messages.push(Buffer.from(`{"entries":[${batch.join(',')}]}`));
-    batch = [];
-    size = frame;
-  };
-  for (const entry of entries) {
-    const json = JSON.stringify(entry);
-    const bytes = Buffer.byteLength(json) + 1;
-    if (frame + bytes > maxBytes) continue;
-    if (size + bytes > maxBytes) flush();
-    batch.push(json);
-    size += bytes;
-  }
-  flush();
-  return messages;
-}
-
-/** The fields of an audit record that can be long. */
-const LONG_FIELDS: readonly string[] = ['arguments', 'result'];
-
-/** A record of the audit log within `maxBytes`; else without its long fields, and `truncated`. */
-export function encodeAudit(record: Readonly<Record<string, unknown>>, maxBytes: number): Uint8Array {
-  const whole = encoder.encode(JSON.stringify(record));
-  if (whole.length <= maxBytes) return whole;
-  const short = Object.entries(record).filter(([name]) => !LONG_FIELDS.includes(name));
-  return encoder.encode(JSON.stringify({ ...Object.fromEntries(short), truncated: true }));
-}
 
 /** The JSON of a request, or why it is refused; `{}` for an empty one. */
 export function decodeRequest(bytes: Uint8Array): ApiAnswer {

@@ -7,7 +7,7 @@
  * peer-contract.ts messages between daemons; remote-turns.ts: between the daemon and an agent in another process, live text
  * post.ts          a post on its way: as the stream has it, its fate when it is read again, decoded or refused
  * dead-letter.ts   a refused post, kept and sent again; settled.ts: which posts of the stream are settled
- * envelopes.ts     bytes of requests and answers, and of what the daemon publishes
+ * envelopes.ts     requests and answers as bytes; the codes of errors
  * subjects.ts      every subject; permissions.ts: who may use them, and the accounts that hold them
  * follower.ts      follows a conversation: the feed, with its gaps filled from the log
  *

@@ -1,13 +1,14 @@
 import { FileCache, LivePublisher, type Model, type Retry, type Toolbox } from '../agents/index.ts';
-import type { Bus } from '../bus/index.ts';
+import type { Bus, LiveChunk } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
+import type { Entry } from '../conversation/index.ts';
 import { createIdSource, type Log } from '../kernel/index.ts';
-import type { ConversationStore } from '../persistence/index.ts';
+import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import { composeModels } from './compose/compose.ts';
 import { type Given, timeOf } from './compose/given.ts';
 import { IngressProgress } from './conversations/deletion.ts';
 import type { Ownership } from './conversations/ownership.ts';
-import { feedOf, type Watchers } from './feed/watchers.ts';
+import type { Watchers } from './feed/watchers.ts';
 import { Files } from './files/files.ts';
 import type { ReachCrashPoint } from './observe/crash-points.ts';
 import { createTelemetry, type TelemetrySink } from './observe/telemetry.ts';
@@ -62,7 +63,18 @@ export async function createRuntime(config: Config, acquired: Acquired) {
   return {
     ...shared,
     files: await Files.open(taking, given.simulation ? null : config.daemon.data),
-    ...feedOf(store, bus, watchers),
+    // A store that is also the log feed publishes with the append; a second publish would be in no log.
+    publishEntries(conversation: string, entries: readonly Entry[]) {
+      if (!store.isFeed) bus.publishEntries(conversation, entries);
+      watchers.tell(conversation, { kind: 'entries', entries });
+    },
+    publishLive(conversation: string, agent: string, chunk: LiveChunk) {
+      bus.publishLive(conversation, agent, chunk);
+      watchers.tell(conversation, { kind: 'live', agent, chunk });
+    },
+    publishAudit(conversation: string, record: AuditRecord) {
+      if (!store.isFeed) bus.publishAudit(conversation, { ...record });
+    },
     progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
     get team() {
       return team;

@@ -1,7 +1,5 @@
 import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } from 'nats';
-import { NAME_PATTERN, SLUG_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import { encodeAudit, packEntries } from '../envelopes.ts';
 import type {
   ApiHandler,
   Bus,
@@ -18,6 +16,7 @@ import type {
 import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection.ts';
+import { createFeeds } from './feeds.ts';
 import { Capacity, capacityIn } from './ingress/capacity.ts';
 import {
   createDeadLetters,
@@ -265,46 +264,4 @@ class NatsBus implements Bus {
     if (this.#closed)
       throw new ParleyError('BUS_CLOSED', 'the bus is closed', { hint: 'start the daemon again' });
   }
-}
-
-/**
- * The best-effort publishes (BUS-PORT-3): failed ones are dropped, and followers see the gap in `index` or `n`. What is
- * published in one turn of the event loop is written together: each write to a socket takes as long as several publishes.
- */
-export interface Feeds extends Pick<Bus, 'publishEntries' | 'publishLive' | 'publishAudit'> {
-  /** Before the connection is closed. */
-  flush(): void;
-}
-
-function createFeeds(connection: NatsConnection, subjects: Subjects, maxPayload: () => number): Feeds {
-  let waiting: { readonly subject: string; readonly payload: Uint8Array }[] = [];
-  const flush = () => {
-    const messages = waiting;
-    waiting = [];
-    for (const { subject, payload } of messages) {
-      try {
-        connection.publish(subject, payload);
-      } catch {
-        // Closed, draining or too large: dropped, as BUS-PORT-3 allows.
-      }
-    }
-  };
-  const send = (subject: string, payload: Uint8Array) => {
-    if (waiting.push({ subject, payload }) === 1) setImmediate(flush);
-  };
-  return {
-    publishEntries(conversation, entries) {
-      if (!NAME_PATTERN.test(conversation)) return;
-      for (const message of packEntries(entries, maxPayload())) send(subjects.log(conversation), message);
-    },
-    publishLive(conversation, agent, chunk) {
-      if (!NAME_PATTERN.test(conversation) || !SLUG_PATTERN.test(agent)) return;
-      send(subjects.live(conversation, agent), Buffer.from(JSON.stringify(chunk)));
-    },
-    publishAudit(conversation, record) {
-      if (!NAME_PATTERN.test(conversation)) return;
-      send(subjects.audit(conversation), encodeAudit(record, maxPayload()));
-    },
-    flush,
-  };
 }

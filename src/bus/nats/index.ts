@@ -5,7 +5,8 @@
  * connection/   connects and reconnects, reads credentials, reports losses of the connection
  * ingress/      reads the ingress stream: fair queue, backlog, capacity, dead letters, record of settled posts
  * cluster/      reads the ingress stream together with other daemons, and sends messages between them
- * serving/      answers requests as a NATS micro service, registers the daemon, publishes feeds, offers turns to remote agents
+ * feeds.ts      publishes entries, live text and audit records, best effort
+ * serving/      answers requests as a NATS micro service, registers the daemon, offers turns to remote agents
  * streams/      creates streams, sets replicas, erases texts, turns server errors into `ParleyError`
  * managed/      runs a nats-server as a child: finds or installs, starts, adopts, supervises it
  *

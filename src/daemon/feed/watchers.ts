@@ -1,4 +1,3 @@
-import type { Bus, LiveChunk } from '../../bus/index.ts';
 import {
   type Entry,
   type LiveArrival,
@@ -7,24 +6,6 @@ import {
   saidBy,
 } from '../../conversation/index.ts';
 import type { Arrival } from '../../gateway/index.ts';
-import type { AuditRecord, ConversationStore } from '../../persistence/index.ts';
-
-/** How a conversation publishes. A store that is also the log feed publishes with the append; a second publish would be in no log. */
-export function feedOf(store: ConversationStore, bus: Bus, watchers: Watchers) {
-  return {
-    publishEntries(conversation: string, entries: readonly Entry[]) {
-      if (!store.isFeed) bus.publishEntries(conversation, entries);
-      watchers.tell(conversation, { kind: 'entries', entries });
-    },
-    publishLive(conversation: string, agent: string, chunk: LiveChunk) {
-      bus.publishLive(conversation, agent, chunk);
-      watchers.tell(conversation, { kind: 'live', agent, chunk });
-    },
-    publishAudit(conversation: string, record: AuditRecord) {
-      if (!store.isFeed) bus.publishAudit(conversation, { ...record });
-    },
-  };
-}
 
 type Watcher = (arrival: Arrival) => void;
 

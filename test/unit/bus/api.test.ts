@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  decodeRequest,
-  encodeAnswer,
-  encodeAudit,
-  packEntries,
-  refusalOfFault,
-  statusOf,
-} from '../../../src/bus/envelopes.ts';
+import { decodeRequest, encodeAnswer, refusalOfFault, statusOf } from '../../../src/bus/envelopes.ts';
+import { encodeAudit, packEntries } from '../../../src/bus/nats/feeds.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { anyCharacter } from '../../support/characters.ts';
