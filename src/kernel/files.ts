@@ -178,7 +178,7 @@ const STICKY = 0o1000;
 
 /** The names that Parley writes in a data directory, and their temporary and set-aside forms. */
 const DATA_NAMES =
-  /^\.?(LOCK|accepted-tools|backup|connection|conversations|definitions|deleted|http-token|ingress|migration|nats|open|quarantine|traces|write-probe)(\.json)?(\.|-|$)/;
+  /^\.?(LOCK|accepted-tools|backup|blobs|connection|conversations|definitions|deleted|deleting|http-token|incoming|ingress|mcp-logins|migration|nats|open|people|quarantine|search|traces|write-probe)(\.json)?(\.|-|$)/;
 
 /** Finds what has one of these bits, at a path and below it. Links are not followed, what is gone is left out. */
 export function findOpen(path: string, bits: number, isDeep = true): Promise<string[]> {

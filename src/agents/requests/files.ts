@@ -5,7 +5,7 @@ import {
   unseenFileLine,
   type ViewMessage,
 } from '../../conversation/index.ts';
-import { errnoOf, type Refusal, refusal } from '../../kernel/index.ts';
+import { errnoOf, messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import { DIALECTS } from '../../models/dialects.ts';
 import type { FileKind, WireForm } from '../dialect-port.ts';
 import type { WireFile, WireTool } from '../model-port.ts';
@@ -84,13 +84,13 @@ function refused(
   return null;
 }
 
-/** The content of a stored file, verified (`BLOB_DAMAGED`); null: it is not stored. */
+/** The content of a stored file, verified (`BLOB_DAMAGED`); null: it is not stored. A `ParleyError` passes with time. */
 export type ReadFile = (sha256: string) => Promise<AsyncIterable<Uint8Array> | null>;
 
 /** Base64, as bytes, by SHA-256. */
 export type FileContents = ReadonlyMap<string, Uint8Array>;
 
-/** A refusal: one of them is missing or damaged. */
+/** A refusal: one of them is missing, damaged or cannot be read. */
 export type LoadedFiles = FileContents | Refusal;
 
 export const NO_FILES: FileContents = new Map();
@@ -109,7 +109,7 @@ export class FileCache {
     this.#maxBytes = maxBytes;
   }
 
-  /** Rejects if the store cannot be read. */
+  /** Rejects if the store does not answer. */
   async load(files: readonly FilePart[]): Promise<LoadedFiles> {
     const contents = new Map<string, Uint8Array>();
     for (const file of files) {
@@ -130,8 +130,15 @@ export class FileCache {
       for await (const piece of pieces) bytes.push(piece);
       return Buffer.from(Buffer.concat(bytes).toString('base64'), 'latin1');
     } catch (error) {
-      if (errnoOf(error) === 'BLOB_DAMAGED') return unreadable('BLOB_DAMAGED', file, 'is damaged');
-      throw error;
+      const code = errnoOf(error);
+      if (code === 'BLOB_DAMAGED') return unreadable('BLOB_DAMAGED', file, 'is damaged');
+      if (error instanceof ParleyError && code !== 'BLOB_RECORD_UNREADABLE') throw error; // the store does not answer
+      return unreadable(
+        'BLOB_UNREADABLE',
+        file,
+        `cannot be read: ${messageOf(error)}`,
+        'let the daemon read it',
+      );
     }
   }
 
@@ -142,6 +149,7 @@ export class FileCache {
   }
 
   #keep(sha256: string, content: Uint8Array): void {
+    this.#take(sha256); // another request read it meanwhile
     this.#known.set(sha256, content);
     this.#bytes += content.length;
     for (const [oldest] of this.#known) {
@@ -152,9 +160,14 @@ export class FileCache {
 }
 
 /** The next step is part of the message: an answer that failed shows no other text. */
-function unreadable(code: string, file: FilePart, what: string): Refusal {
+function unreadable(
+  code: string,
+  file: FilePart,
+  what: string,
+  first = 'upload the same file again',
+): Refusal {
   return refusal(
     code,
-    `the request was not sent: ${fileLine(file)} ${what} (SHA-256 ${file.sha256}); upload the same file again, or restore it from a backup, then ask again`,
+    `the request was not sent: ${fileLine(file)} ${what} (SHA-256 ${file.sha256}); ${first}, or restore it from a backup, then ask again`,
   );
 }

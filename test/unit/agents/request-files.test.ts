@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { FileCache, PLAIN_FORM, RequestAssembler, sealed, type WireForm } from '../../../src/agents/index.ts';
 import type { FilePart, ViewMessage } from '../../../src/conversation/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
@@ -181,7 +181,17 @@ describe('files in requests', () => {
     expect(loaded).toEqual(contentsOf(...SAMPLES.slice(0, 1)));
   });
 
-  it('a file that is missing or damaged is a refusal that says what to do; another error of the store is thrown', async () => {
+  it('a file that two requests read at the same time is counted once', async () => {
+    const [one, two] = SAMPLES as [SampleFile, SampleFile];
+    const sizes = [one, two].map(({ bytes }) => Buffer.from(bytes).toString('base64').length);
+    const read = vi.fn(async (sha256: string) => piecesOf((sha256 === one.part.sha256 ? one : two).bytes));
+    const cache = new FileCache(read, sizes[0]! + sizes[1]!);
+    await Promise.all([cache.load([one.part]), cache.load([one.part])]);
+    for (let times = 0; times < 3; times++) await cache.load([one.part, two.part]);
+    expect(read).toHaveBeenCalledTimes(3);
+  });
+
+  it('a file that is missing, damaged or not readable is a refusal that says what to do; where the store does not answer, the error is thrown', async () => {
     const failing = (code: string) => async () => {
       throw new ParleyError(code, 'no');
     };
@@ -192,6 +202,13 @@ describe('files in requests', () => {
     expect(await new FileCache(failing('BLOB_DAMAGED')).load([PNG.part])).toMatchObject({
       code: 'BLOB_DAMAGED',
     });
+    const closed = async () => {
+      throw Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
+    };
+    for (const read of [closed, failing('BLOB_RECORD_UNREADABLE')])
+      expect(await new FileCache(read).load([PNG.part])).toMatchObject(
+        errorWith('BLOB_UNREADABLE', 'let the daemon read it, or restore it from a backup'),
+      );
     await expect(new FileCache(failing('NATS_UNAVAILABLE')).load([PNG.part])).rejects.toThrow('no');
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import type { Command, FilePart } from '../../../src/conversation/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { errorWith } from '../../support/error-with.ts';
@@ -6,6 +7,10 @@ import { perTest } from '../../support/lifetime.ts';
 import { namesOn } from '../../support/memory-disk.ts';
 import { createDaemon, postCommand, type TestDaemon } from './daemon.ts';
 
+const postWith = (parts: readonly FilePart[]): Command => {
+  const author = { id: 'alice', name: 'Alice' };
+  return { type: 'post', post: { id: 'm1', content: 'one', delivery: 'steer', author, parts } };
+};
 const types = (entries: readonly { type: string }[]) => entries.map(({ type }) => type);
 
 describe('one conversation at work', () => {
@@ -87,6 +92,19 @@ describe('one conversation at work', () => {
     });
     expect(daemon.calls.length).toBe(1);
     expect(daemon.calls[0]?.request.messages.at(-1)?.content).toBe('one');
+  });
+
+  it('a post that arrives while the file of an earlier one cannot be looked up does not overtake it (POSTS-5)', async () => {
+    const worker = await daemon.workers.use('demo');
+    let later: Promise<unknown> | null = null;
+    vi.spyOn(daemon.store.blobs, 'facts').mockImplementationOnce(async () => {
+      later = worker.submit(postCommand('m2', 'two'));
+      throw new Error('EMFILE: too many open files');
+    });
+    const file = { type: 'file' as const, sha256: 'a'.repeat(64), mediaType: 'text/plain', size: 1 };
+    await expect(worker.submit(postWith([file]))).rejects.toThrow('EMFILE');
+    await expect(later).rejects.toThrow('EMFILE');
+    expect(worker.entries()).toEqual([]);
   });
 
   it('rejects the command at a conflict, and starts no effect (L3)', async () => {

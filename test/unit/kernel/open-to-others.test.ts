@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { closeData, findOpenData } from '../../../src/kernel/index.ts';
+import { storePaths } from '../../../src/persistence/jsonl/directory/layout.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 
 const root = folderPerTest();
@@ -26,6 +27,29 @@ describe('permissions of a data directory', () => {
     expect(await modeOf('conversations')).toBe(0o700);
     expect(await modeOf('conversations', 'demo', 'log.jsonl')).toBe(0o600);
   });
+
+  const { conversation, log, state, audit, outputs, output, blob, ...paths } = storePaths('');
+  const STORED = Object.values(paths).map((path) => path.split('/')[0] ?? '');
+  const OTHERS = [
+    'accepted-tools.json',
+    'connection.json',
+    'http-token',
+    'incoming',
+    'mcp-logins',
+    'nats',
+    'quarantine',
+    'search',
+  ];
+  it.each([...new Set([...STORED, ...OTHERS])].filter((name) => name !== ''))(
+    '%s is closed',
+    async (name) => {
+      await rm(root, { recursive: true });
+      await mkdir(at(name), { recursive: true });
+      for (const path of [at(name), root]) await chmod(path, 0o755);
+      await closeData(root, at('LOCK'));
+      expect([await modeOf(name), await modeOf('.')]).toEqual([0o700, 0o700]);
+    },
+  );
 
   it.each(['notes.txt', 'nationalities', 'LOCKSMITH', 'opening.json', '.git'])(
     'a directory that also contains %s keeps its mode, and so does that file',

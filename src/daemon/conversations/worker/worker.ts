@@ -293,9 +293,7 @@ export class ConversationWorker {
         items = await withFacts(sent, { id: this.id, conversation }, this.#daemon);
       taking = await this.#decider.takeOver(items, this.#lifecycle !== 'open');
     } catch (error) {
-      this.#decider.undo(before);
-      for (const item of items) item.reject(error);
-      return error;
+      return this.#fail(before, items, error);
     }
     const decided = this.#decider.decideBatch(items, taking, before);
     const entries = decided.flatMap(({ decision }) => decision.entries);
@@ -317,16 +315,20 @@ export class ConversationWorker {
       for (const { item, decision } of decided) item.resolve(decision.reply);
       return undefined;
     } catch (error) {
+      const failed = decided.map(({ item }) => item);
+      if (failed.length < 2 || !isTooLarge(error)) return this.#fail(before, failed, error);
       this.#decider.undo(before);
-      if (decided.length > 1 && isTooLarge(error))
-        return this.#decideAndActOnEach(decided.map(({ item }) => item));
-      for (const { item } of decided) item.reject(error);
-      // Later posts fail with it; otherwise they would overtake it.
-      for (const item of this.#mailbox.takeBack(isPost)) item.reject(error);
-      return error;
+      return this.#decideAndActOnEach(failed);
     } finally {
       this.#owner.claimEnded();
     }
+  }
+
+  /** Later posts fail with it; otherwise they would overtake it (POSTS-5). */
+  #fail(before: number, items: readonly Item[], error: unknown): unknown {
+    this.#decider.undo(before);
+    for (const item of [...items, ...this.#mailbox.takeBack(isPost)]) item.reject(error);
+    return error;
   }
 
   /** The first answer gave the conversation its title: a model may write a better one. */
