@@ -23,7 +23,6 @@ import {
   wireArguments,
   wireName,
 } from '../sent.ts';
-import { ANSWER_FIELDS } from './opaque-fields.ts';
 
 /**
  * Encodes messages of the view as chat completions. All differences between providers of this protocol are here.
@@ -212,6 +211,12 @@ function wirePart({ kind, entries, message }: ViewPart, before: OpenPart | null,
   };
   return { kind, entries, message: wire, places: files?.map(() => content?.length ?? 0) };
 }
+
+/** Fields of a message that the protocol names. Those that only answer are not part of a request. */
+export const ANSWER_FIELDS: ReadonlySet<string> = new Set([
+  ...['role', 'content', 'reasoning_content', 'reasoning', 'refusal', 'tool_calls', 'tool_call_id'],
+  ...['function_call', 'name', 'annotations', 'audio'],
+]);
 
 /** The opaque fields of the message, and those of each call: most messages have none. */
 function opaqueOf(own: ViewMessage, form: WireForm) {
