@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createHttpModel } from '../../src/models/http/index.ts';
-import { endpointOf } from '../../src/models/http/model.ts';
+import { createHttpModel, endpointOf } from '../../src/models/http/index.ts';
 import { chunk, event, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, BODY, callAt, failureOf, KEY, LIMITS, provider, requestWith } from './models-openai-support.ts';
