@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { cut, type Refusal, refusal } from '../kernel/index.ts';
-import type { DeadLetter, LetterOrigin, RefusedRuns, StreamPosition } from './port.ts';
+import type { DeadLetter, LetterOrigin } from './port.ts';
+import type { RefusedRuns, StreamPosition } from './post.ts';
 
 /**
  * The dead letter of a refused post, and the post that a retry sends. Pure.

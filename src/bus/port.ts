@@ -23,9 +23,6 @@ import type { Owner } from './settled.ts';
  * BUS-PORT-3 A failed publish is dropped silently only where the contract says best effort (the feeds).
  */
 
-export type { Delivery, DeliveryHead, Reading, RefusedRuns, StreamPosition, UnreadPosts } from './post.ts';
-export type { LiveChunk };
-
 /** One verb of the request API. `publisher` is set when it came by `parley.api.<verb>.<publisher>`. */
 export interface ApiRequest {
   readonly endpoint: string;

@@ -1,12 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import {
-  ANY,
-  CONVERSATION_VERBS,
-  createSubjects,
-  type LiveChunk,
-  PUBLISHER_VERBS,
-  type Subjects,
-} from '../bus/index.ts';
+import { ANY, CONVERSATION_VERBS, createSubjects, PUBLISHER_VERBS, type Subjects } from '../bus/index.ts';
 import {
   CredentialMonitor,
   type NatsConnection,
@@ -14,7 +7,7 @@ import {
   openNats,
   refusedCredentials,
 } from '../bus/nats/index.ts';
-import type { Entry, FilePart } from '../conversation/index.ts';
+import type { Entry, FilePart, LiveChunk } from '../conversation/index.ts';
 import { createIdSource, isRecord, type JsonRecord, type ParleyError, parseJson } from '../kernel/index.ts';
 import { type AgentHandler, type Connected, flush, type RunningAgent, runAgent } from './agent.ts';
 import { type Answer, type AskOptions, askAgents, type Question, type Shape, type ValueOf } from './ask.ts';

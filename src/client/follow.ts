@@ -1,5 +1,5 @@
-import { type Arrival, Follower, type LiveChunk } from '../bus/index.ts';
-import type { Entry } from '../conversation/index.ts';
+import { type Arrival, Follower } from '../bus/index.ts';
+import type { Entry, LiveChunk } from '../conversation/index.ts';
 import { ParleyError } from '../kernel/index.ts';
 import { isUnreachable } from './requests.ts';
 import type { AnswerOf, SendRequest } from './verbs.ts';

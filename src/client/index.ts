@@ -12,7 +12,7 @@
  *
  * Everything exported here is public. Every failure is a `ParleyError`.
  */
-export type { LiveChunk, OfferedTool, ToolResult } from '../bus/index.ts';
+export type { OfferedTool, ToolResult } from '../bus/index.ts';
 export type { NatsOptions } from '../bus/nats/index.ts';
 export {
   adviceOn,
@@ -38,6 +38,7 @@ export {
   filesOf,
   finishNotice,
   type Hunk,
+  type LiveChunk,
   type MessageEntry,
   MODES,
   type Mode,

@@ -1,7 +1,7 @@
 import { FileCache, LivePublisher, type Model, type Retry, type Toolbox } from '../agents/index.ts';
-import type { Bus, LiveChunk } from '../bus/index.ts';
+import type { Bus } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
-import type { Entry } from '../conversation/index.ts';
+import type { Entry, LiveChunk } from '../conversation/index.ts';
 import { createIdSource, type Log } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import { composeModels } from './compose/compose.ts';

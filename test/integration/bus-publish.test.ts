@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { headers } from 'nats';
 import { describe, expect, it, vi } from 'vitest';
-import { createSubjects, type Delivery, type LiveChunk } from '../../src/bus/index.ts';
+import { createSubjects, type Delivery } from '../../src/bus/index.ts';
 import { createNatsBus, openNats } from '../../src/bus/nats/index.ts';
-import type { Entry } from '../../src/conversation/index.ts';
+import type { Entry, LiveChunk } from '../../src/conversation/index.ts';
 import { perTest } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
 import { bytes, collector, recordingLog, startBroker, text, until } from '../unit/bus/support.ts';

@@ -10,9 +10,9 @@ import type {
   IngressOptions,
   OnLive,
   Sharing,
-  StreamPosition,
   TurnLine,
 } from '../port.ts';
+import type { StreamPosition } from '../post.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection.ts';

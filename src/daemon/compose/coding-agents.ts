@@ -6,9 +6,8 @@ import type {
   ToolRequest,
   TurnMessage,
 } from '../../acp/index.ts';
-import type { LiveChunk } from '../../bus/index.ts';
 import { settingDigest } from '../../config/index.ts';
-import type { FilePart } from '../../conversation/index.ts';
+import type { FilePart, LiveChunk } from '../../conversation/index.ts';
 import { hideValues, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { RemoteChannel } from '../../models/remote/index.ts';
 import type { Enclose } from '../../tools/index.ts';

@@ -13,7 +13,7 @@ import {
   type Summariser,
   type Toolbox,
 } from '../../../src/agents/index.ts';
-import type { Delivery, LiveChunk } from '../../../src/bus/index.ts';
+import type { Delivery } from '../../../src/bus/index.ts';
 import type { PublisherConfig } from '../../../src/config/index.ts';
 import {
   type AgentCard,
@@ -22,6 +22,7 @@ import {
   createRoster,
   DEFAULT_VIEW_POLICY,
   type Entry,
+  type LiveChunk,
   pendingApprovals,
   type ToolRules,
   type Workflow,

@@ -1,20 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { ErrorCode, type Msg, type NatsConnection, NatsError, type Subscription } from 'nats';
-import type { Entry } from '../../../conversation/index.ts';
+import type { Entry, LiveChunk } from '../../../conversation/index.ts';
 import { messageOf } from '../../../kernel/index.ts';
 import type {
   BusLog,
-  Delivery,
   Feed,
   Heard,
   IngressLag,
-  LiveChunk,
   Peers,
   SharedIngress,
   SharedIngressOptions,
   Sharing,
-  StreamPosition,
 } from '../../port.ts';
+import type { Delivery, StreamPosition } from '../../post.ts';
 import { markOf } from '../../settled.ts';
 import { ANY, EVERY_DAEMON, type Subjects } from '../../subjects.ts';
 import { Ingress } from '../ingress/ingress.ts';

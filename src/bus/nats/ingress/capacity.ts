@@ -1,6 +1,7 @@
 import type { JetStreamManager, StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import type { BusLog, StreamPosition } from '../../port.ts';
+import type { BusLog } from '../../port.ts';
+import type { StreamPosition } from '../../post.ts';
 import { findStream } from '../streams/streams.ts';
 
 /**

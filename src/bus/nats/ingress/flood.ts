@@ -1,5 +1,5 @@
 import type { StreamState } from 'nats';
-import type { StreamPosition, UnreadPosts } from '../../port.ts';
+import type { StreamPosition, UnreadPosts } from '../../post.ts';
 import { ANY } from '../../subjects.ts';
 import { type IngressSources, lastSequence, StreamConsumer, type StreamMessage } from './stored-posts.ts';
 

@@ -1,5 +1,6 @@
 import { ErrorCode, headers, type Msg, type NatsConnection, NatsError, nuid, type Subscription } from 'nats';
-import type { LiveChunk, OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
+import type { LiveChunk } from '../../../conversation/index.ts';
+import type { OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
 import { decodeAcceptance, decodeAgentMessage, decodeChunk, type OfferBody } from '../../remote-turns.ts';
 import { mayAnswerTo, REPLY_HINT, type Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection.ts';

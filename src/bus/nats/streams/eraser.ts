@@ -1,6 +1,7 @@
 import type { JetStreamManager, StoredMsg } from 'nats';
 import { decodeDeadLetter } from '../../dead-letter.ts';
-import type { DeletedPosts, Erased, Eraser, StreamPosition } from '../../port.ts';
+import type { DeletedPosts, Erased, Eraser } from '../../port.ts';
+import type { StreamPosition } from '../../post.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
 import { apiErrorCode, brokerError, STREAM_NOT_FOUND } from './broker-error.ts';
 import { findMessage, findStream } from './streams.ts';

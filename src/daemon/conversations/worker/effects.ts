@@ -11,7 +11,6 @@ import {
   summarise,
   writeTitle,
 } from '../../../agents/index.ts';
-import type { LiveChunk } from '../../../bus/index.ts';
 import {
   ATTACH,
   type CallOutcome,
@@ -19,6 +18,7 @@ import {
   type Effect,
   type Entry,
   finishNotice,
+  type LiveChunk,
   type ServerAsks,
   SYSTEM_AUTHOR,
   type TypedAnswer,
