@@ -1,7 +1,32 @@
+import { answerApproval, expireApproval } from './decide/approvals.ts';
+import { answerCalls, expireCall } from './decide/caller-results.ts';
 import type { Command, Decision, Reduction, Reply } from './decide/command.ts';
-import { type Decided, decide } from './decide/decide.ts';
-import type { DecideContext } from './decide/decision-builder.ts';
+import {
+  changeTeam,
+  dismiss,
+  feedback,
+  hire,
+  label,
+  resume,
+  setMode,
+  setPhase,
+  stop,
+  titleWritten,
+} from './decide/controls.ts';
+import { type DecideContext, DecisionBuilder } from './decide/decision-builder.ts';
+import { copy, fork, refusalOfPartialCopy } from './decide/fork.ts';
+import { post, seed } from './decide/posting.ts';
 import { namedSession, summaryOf } from './decide/records.ts';
+import { claim, recover } from './decide/repair.ts';
+import {
+  attemptFailed,
+  modelAborted,
+  modelAnswered,
+  modelFailed,
+  reduceView,
+  toolFinished,
+} from './decide/reports.ts';
+import { toolAsks } from './decide/server-questions.ts';
 import { type Entry, SYSTEM_AUTHOR } from './log/entry.ts';
 import { evolve } from './state/evolve.ts';
 import { publisherOfPost } from './state/people.ts';
@@ -140,6 +165,89 @@ export class Conversation {
 /** Differs from every id, which contains no line break. */
 function keyOfPost(publisher: string, id: string): string {
   return `${publisher}\n${id}`;
+}
+
+/**
+ * The decision: which entries a command adds to the log, and which effects follow once they are durable.
+ *
+ * DECIDE-1 Pure: the same state, command, time and ids give the same entries and effects.
+ * DECIDE-2 Its entries are one batch: all of them become visible, or none.
+ * DECIDE-3 Every effect is keyed by an entry, so that the log alone determines the outstanding work after a crash.
+ */
+export function decide(state: ConversationState, command: Command, context: DecideContext): Decided {
+  const builder = new DecisionBuilder(state, context);
+  return { decision: builder.decision(replyTo(builder, command)), state: builder.state };
+}
+
+interface Decided {
+  readonly decision: Decision;
+  /** After its entries. */
+  readonly state: ConversationState;
+}
+
+function replyTo(builder: DecisionBuilder, command: Command): Reply {
+  const refused = refusalOfPartialCopy(builder.state, command);
+  if (refused) return { kind: 'refused', refusal: refused };
+  switch (command.type) {
+    case 'post':
+      return post(builder, command.post, command.ingressSequence);
+    case 'model-answered':
+      return report(modelAnswered(builder, command, command.answer));
+    case 'model-failed':
+      return report(modelFailed(builder, command));
+    case 'attempt-failed':
+      return report(attemptFailed(builder, command));
+    case 'model-aborted':
+      return report(modelAborted(builder, command));
+    case 'reduce-view':
+      return report(reduceView(builder, command));
+    case 'tool-finished':
+      return report(toolFinished(builder, command));
+    case 'tool-asks':
+      return report(toolAsks(builder, command));
+    case 'title-written':
+      return titleWritten(builder, command);
+    case 'label':
+      return label(builder, command);
+    case 'feedback':
+      return feedback(builder, command);
+    case 'set-phase':
+      return setPhase(builder, command);
+    case 'set-mode':
+      return setMode(builder, command);
+    case 'seed':
+      return seed(builder, command);
+    case 'copy':
+      return copy(builder, command);
+    case 'fork':
+      return fork(builder, command);
+    case 'hire':
+      return hire(builder, command);
+    case 'dismiss':
+      return dismiss(builder, command);
+    case 'change-team':
+      return changeTeam(builder, command);
+    case 'stop':
+      return stop(builder, command);
+    case 'resume':
+      return resume(builder, command);
+    case 'recover':
+      return { kind: 'recovered', count: recover(builder, command.audited) };
+    case 'claim':
+      return { kind: 'recovered', ...claim(builder, command) };
+    case 'answer':
+      return answerApproval(builder, command);
+    case 'answer-calls':
+      return answerCalls(builder, command);
+    case 'expire-call':
+      return report(expireCall(builder, command.call));
+    case 'expire-approval':
+      return report(expireApproval(builder, command.approvalId));
+  }
+}
+
+function report(applied: boolean): Reply {
+  return { kind: applied ? 'done' : 'stale' };
 }
 
 /** The view of any agent from entries alone (L6). */

@@ -1,7 +1,7 @@
 /**
  * The core: pure functions of a conversation's log. No clock, randomness, I/O or globals; imports only `kernel`, zod, jsdiff and shell-quote.
  *
- * conversation.ts   one log in memory with its folds; the messages of a request, for libraries
+ * conversation.ts   one log in memory with its folds; the decision on a command; the messages of a request, for libraries
  * log/         entries: types, traits of each type
  * state/       the fold: state of the conversation, who answers by it, knowledge of each agent, rosters, people, usage, budgets
  * decide/      commands to entries and effects: posts (posting.ts alone selects who answers a person), turns, calls,
@@ -19,7 +19,6 @@ export * from './conversation.ts';
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
 export { awaitedCalls } from './decide/caller-results.ts';
 export * from './decide/command.ts';
-export { decide } from './decide/decide.ts';
 export type { HiringRules } from './decide/decision-builder.ts';
 export { importedLog, withOwnApprovals } from './decide/fork.ts';
 export type { HireRequest } from './decide/hiring.ts';
