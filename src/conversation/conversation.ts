@@ -16,7 +16,6 @@ import {
 import { type DecideContext, DecisionBuilder } from './decide/decision-builder.ts';
 import { copy, fork, refusalOfPartialCopy } from './decide/fork.ts';
 import { post, seed } from './decide/posting.ts';
-import { namedSession, summaryOf } from './decide/records.ts';
 import { claim, recover } from './decide/repair.ts';
 import {
   attemptFailed,
@@ -27,6 +26,7 @@ import {
   toolFinished,
 } from './decide/reports.ts';
 import { toolAsks } from './decide/server-questions.ts';
+import { namedSession, summaryOf } from './decide/turn-entries.ts';
 import { type Entry, SYSTEM_AUTHOR } from './log/entry.ts';
 import { evolve } from './state/evolve.ts';
 import { publisherOfPost } from './state/people.ts';

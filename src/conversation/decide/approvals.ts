@@ -5,9 +5,9 @@ import { toolError } from '../tools/conversation-tools.ts';
 import { PERMITS } from '../tools/tool-rules.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { addResult } from './records.ts';
 import { answerServer, expireQuestion } from './server-questions.ts';
 import { forbiddenTo, judge } from './tools.ts';
+import { addResult } from './turn-entries.ts';
 import { advanceTurn } from './turns.ts';
 
 /**

@@ -3,8 +3,8 @@ import { type Author, type CallPlace, type MessageEntry, wireCallId } from '../l
 import { type ConversationState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
 import type { CallersResult, Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { addResult, refuse } from './records.ts';
 import { plainContent } from './repeated-calls.ts';
+import { addResult, refuse } from './turn-entries.ts';
 import { advanceTurn } from './turns.ts';
 
 /** A call that waits for its caller. */

@@ -23,9 +23,9 @@ import {
 import type { Post } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addDismissed, addHired, type Maker } from './hiring.ts';
-import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
 import { completeNode } from './runs.ts';
 import { requestTool } from './tools.ts';
+import { addLimit, addResult, refuse, stoppedMessage } from './turn-entries.ts';
 
 /**
  * Handles the tool calls of a model's answer.

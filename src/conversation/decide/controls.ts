@@ -4,8 +4,8 @@ import { agentState, type ConversationState, isParticipant, isStopped } from '..
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addDismissed, addHired, isHiredAlready } from './hiring.ts';
-import { titleOf } from './records.ts';
 import { endRunOfRemoved, knownWorkflows, startRun, unknownWorkflow } from './runs.ts';
+import { titleOf } from './turn-entries.ts';
 import { abortDismissed, abortTurn, endTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
 /** Commands of people: title, phase, mode, hire and dismiss, stop and resume. */

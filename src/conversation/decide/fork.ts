@@ -7,8 +7,8 @@ import { createRoster } from '../state/roster.ts';
 import { agentState, BUILT_IN_PHASES, type ConversationState, EMPTY_STATE } from '../state/state.ts';
 import type { Command, Reply } from './command.ts';
 import { DecisionBuilder } from './decision-builder.ts';
-import { addResult, unfinished } from './records.ts';
 import { endRun } from './runs.ts';
+import { addResult, unfinished } from './turn-entries.ts';
 import { endTurn, startTurns } from './turns.ts';
 
 /**

@@ -8,9 +8,9 @@ import { agentState, type ConversationState, isStopped, type OpenCall } from '..
 import { refusalOfTools } from './calls.ts';
 import type { Command, Post, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { addResult, addSession } from './records.ts';
 import { plainContent } from './repeated-calls.ts';
 import { refusalOfStart, startRun } from './runs.ts';
+import { addResult, addSession } from './turn-entries.ts';
 import { abortTurn, advanceTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
 /** Appends a person's message and starts or informs its recipients. No other text starts a turn (L14). */

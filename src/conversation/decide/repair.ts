@@ -12,13 +12,14 @@ import { isConversationTool } from '../tools/conversation-tools.ts';
 import type { AuditedCall, AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
 import type { ClaimCommand, GivenUp } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { addLimit } from './records.ts';
 import { endRunOfRemoved } from './runs.ts';
 import { backfill, repairCalls } from './tools.ts';
+import { addLimit } from './turn-entries.ts';
 import { advanceTurn, endTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
 /**
- * The outstanding work of a log. A start after a crash and a normal start run the same code.
+ * The outstanding work of a log: recovery (REPAIR), claims of shared logs, which recover too (CLAIMS), and copies that continue in
+ * place of their original (RESTORED). A start after a crash and a normal start run the same code.
  *
  * REPAIR-1 Recovery only appends (L2), and a second recovery appends nothing new.
  * REPAIR-2 An unanswered model call is made again with the same request: nothing is delivered before its answer.

@@ -10,8 +10,8 @@ import { ATTACH } from '../tools/conversation-tools.ts';
 import { callerCallsOf } from './calls.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { addAnswer, addAttempt, addFailure, addLimit, addResult, addSummary } from './records.ts';
 import { risksOf } from './tools.ts';
+import { addAnswer, addAttempt, addFailure, addLimit, addResult, addSummary } from './turn-entries.ts';
 import { advanceTurn, beginCalls, endTurn, runningTurn } from './turns.ts';
 
 /** Reports of effects: a model's answer, failure or abort, and a tool's result. False: nothing changed (TURNS-3). */

@@ -24,7 +24,7 @@ import { escapeMarkers } from '../text/text.ts';
 import type { ToolArguments } from '../tools/conversation-tools.ts';
 import type { Post } from './command.ts';
 import type { DecideContext, DecisionBuilder } from './decision-builder.ts';
-import { addLimit, addResult, refuse } from './records.ts';
+import { addLimit, addResult, refuse } from './turn-entries.ts';
 
 /**
  * Runs: a workflow executed node by node. The current nodes are part of the state, so a crash does not lose them.

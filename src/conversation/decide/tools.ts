@@ -16,8 +16,8 @@ import { availableTools, isConversationTool, toolError } from '../tools/conversa
 import type { AuditedOutcome, Judgement, RepairCount } from '../tools/tool-rules.ts';
 import type { Command } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { addResult, refuse, runStarted, startTool } from './records.ts';
 import { closeQuestion } from './server-questions.ts';
+import { addResult, refuse, runStarted, startTool } from './turn-entries.ts';
 
 /**
  * When a call of a tool that acts on the world runs.

@@ -16,6 +16,8 @@ import { CLOSING_TOOLS } from '../tools/conversation-tools.ts';
 import { beginCall, closeCall, isAwaited, isRunning } from './calls.ts';
 import type { CallReport } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
+import { REPETITIONS_UNTIL_END, repetitions } from './repeated-calls.ts';
+import { startableCalls, startTools } from './tools.ts';
 import {
   addFailure,
   addLimit,
@@ -27,9 +29,7 @@ import {
   refuse,
   stoppedMessage,
   unfinished,
-} from './records.ts';
-import { REPETITIONS_UNTIL_END, repetitions } from './repeated-calls.ts';
-import { startableCalls, startTools } from './tools.ts';
+} from './turn-entries.ts';
 
 /**
  * How a turn starts, continues, waits and ends.

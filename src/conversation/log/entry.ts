@@ -81,7 +81,7 @@ export type OpaqueFields = Readonly<z.infer<typeof opaqueFields>>;
 
 const length = z.int().nonnegative();
 
-/** One block of an answer (`blocks.ts`). Its text is the next `length` UTF-16 units of the entry's `content` or `reasoning`. */
+/** One block of an answer (`blocksOf` in `answer.ts`). Its text is the next `length` UTF-16 units of the entry's `content` or `reasoning`. */
 const blockSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), length, opaque: opaqueFields.optional() }),
   z.object({ type: z.literal('reasoning'), length, opaque: opaqueFields.optional() }),

@@ -253,7 +253,7 @@ function stateText(call: Call): string {
   if (isDenied(call)) return 'denied';
   const took = call.result?.duration;
   if (statusOf(call) === 'failed') return took === undefined ? 'failed' : `failed after ${duration(took)}`;
-  if (!call.hasRun && call.result?.content?.startsWith('[not run: ')) return 'not run'; // `unfinished` in records.ts
+  if (!call.hasRun && call.result?.content?.startsWith('[not run: ')) return 'not run'; // `unfinished` in turn-entries.ts
   if (call.result) return took === undefined ? 'done' : duration(took);
   if (statusOf(call) === 'waiting') return call.isCallers ? 'waits for its caller' : 'waits for a person';
   if (call.status === 'running') return 'runs';
