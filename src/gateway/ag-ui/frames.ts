@@ -36,10 +36,10 @@ import { interruptOf, type RunInput } from './input.ts';
  *
  * AG-UI-RUN-1 It starts with the conversation's status and, if the application has other messages than the log, with the
  *    newest messages of the log, as many as the application can send back.
- * AG-UI-RUN-4 Files of messages and results are parts with their address here; those of answers are named in the text, as answers
- *    of the protocol have no parts.
  * AG-UI-RUN-2 The status is sent again after each change.
  * AG-UI-RUN-3 Unused fields and mentions of no agent are named in an event that applications may show, and in a header of the answer.
+ * AG-UI-RUN-4 Files of messages and results are parts with their address here; those of answers are named in the text, as answers
+ *    of the protocol have no parts.
  */
 
 /** Half of the limit of a request: the rest is for the JSON encoding and for new messages. */

@@ -7,16 +7,6 @@ export interface DeliveryRef {
   readonly bytes: number;
 }
 
-/**
- * Delivers posts within limits, so that a flood from one publisher does not delay the others.
- *
- * FAIR-QUEUE-1 Posts of one publisher, and posts into one conversation, are delivered in the order in which they were read.
- * FAIR-QUEUE-2 At most `maxInFlight` delivered posts are unsettled, at most `perPublisher` of one publisher. While these hold
- *    `maxBytes`, no more are delivered.
- * FAIR-QUEUE-3 The backlog has references to at most `maxParked` posts and the messages of the first `maxKept` bytes, overhead
- *    included. The other messages are read again when they are due.
- * FAIR-QUEUE-4 Each post is settled once: by its handler, or because the stream no longer has it.
- */
 export interface FairQueueLimits {
   readonly maxInFlight: number;
   readonly perPublisher: number;
@@ -43,6 +33,16 @@ export interface FairQueueWork<M> {
   readonly settled: (sequence: number) => void;
 }
 
+/**
+ * Delivers posts within limits, so that a flood from one publisher does not delay the others.
+ *
+ * FAIR-QUEUE-1 Posts of one publisher, and posts into one conversation, are delivered in the order in which they were read.
+ * FAIR-QUEUE-2 At most `maxInFlight` delivered posts are unsettled, at most `perPublisher` of one publisher. While these hold
+ *    `maxBytes`, no more are delivered.
+ * FAIR-QUEUE-3 The backlog has references to at most `maxParked` posts and the messages of the first `maxKept` bytes, overhead
+ *    included. The other messages are read again when they are due.
+ * FAIR-QUEUE-4 Each post is settled once: by its handler, or because the stream no longer has it.
+ */
 export class FairQueue<M> {
   readonly #limits: FairQueueLimits;
   readonly #work: FairQueueWork<M>;
