@@ -6,7 +6,8 @@
  * tool-port.ts          what a turn needs of tools; implemented in `src/tools/`
  * requests/             requests.ts begins: the next request of a turn; the assembler (its bytes and their hash), the guard (L13),
  *                       reduction, prompt prefix, files, cost
- * calls/                one call with retries, the chunks that it publishes, the models that it falls back to, and the call that writes a summary
+ * calls/                call.ts: one call with retries, who may be asked instead, and its live text; summarise.ts: the call that
+ *                       writes a summary
  * definition/           what an agent's requests depend on besides the log, as texts that are stored
  * explain/              the request that led to an answer, and the report on it
  * what-if/              recorded turns, and their requests sent again with one change
@@ -16,8 +17,6 @@
 
 export { DIALECTS } from '../models/dialects.ts';
 export * from './calls/call.ts';
-export * from './calls/candidates.ts';
-export * from './calls/live-publisher.ts';
 export * from './calls/summarise.ts';
 export * from './definition/definition.ts';
 export * from './dialect-port.ts';
