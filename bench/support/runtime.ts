@@ -1,7 +1,7 @@
 import { FileCache, LivePublisher, type Model, type Toolbox, type WireForm } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
-import { IngressProgress } from '../../src/daemon/conversations/deletion.ts';
+import { IngressProgress } from '../../src/daemon/conversations/ingress-progress.ts';
 import { SoleOwner } from '../../src/daemon/conversations/ownership.ts';
 import { Files } from '../../src/daemon/files/files.ts';
 import { NO_TELEMETRY } from '../../src/daemon/observe/telemetry.ts';

@@ -6,7 +6,7 @@ import { createIdSource, type Log } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import { composeModels } from './compose/compose.ts';
 import { type Given, timeOf } from './compose/given.ts';
-import { IngressProgress } from './conversations/deletion.ts';
+import { IngressProgress } from './conversations/ingress-progress.ts';
 import type { Ownership } from './conversations/ownership.ts';
 import type { Watchers } from './feed/watchers.ts';
 import { Files } from './files/files.ts';

@@ -9,7 +9,6 @@
  *   time, ids                 clocks, time limits, cancellation, release order, ids (injected, so that the core is pure)
  *   log                       the log of the program, and the secret values that it hides
  *   package                   the folder and the version of this package
- *   mailbox                   batching of commands
  *   paging                    lists in messages of a limited size
  *   files                     directories, disk space, files of one owner, permissions
  *   nats-names                server lists and subject prefixes
@@ -24,7 +23,6 @@ export * from './ids.ts';
 export * from './json.ts';
 export * from './linear-pattern.ts';
 export * from './log.ts';
-export * from './mailbox.ts';
 export * from './nats-names.ts';
 export * from './one-time-code.ts';
 export * from './package.ts';

@@ -126,6 +126,32 @@ export interface Documents {
   flush(kind: string): Promise<void>;
 }
 
+/**
+ * Lets callers share runs of `work`. A call during a run waits for the next run, since the current one may have begun before
+ * the caller's change. At most one run is active and one is waiting.
+ */
+export function coalesce(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  let waiting: Promise<void> | null = null;
+
+  function request(): Promise<void> {
+    if (running === null) {
+      running = work().finally(() => {
+        running = null;
+      });
+      return running;
+    }
+    waiting ??= running
+      .catch(() => undefined) // the callers of that run get its error
+      .then(() => {
+        waiting = null;
+        return request();
+      });
+    return waiting;
+  }
+  return request;
+}
+
 /** Runs the work on one key in the order of the calls (DOCUMENTS-2). */
 export class InOrder {
   readonly #tails = new Map<string, Promise<unknown>>();

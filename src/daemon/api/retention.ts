@@ -3,7 +3,8 @@ import type { RetentionConfig } from '../../config/index.ts';
 import type { ConversationState } from '../../conversation/index.ts';
 import { isOverdue, type Log, messageOf } from '../../kernel/index.ts';
 import type { Blobs } from '../../persistence/index.ts';
-import type { IngressProgress, KeepCheck } from '../conversations/deletion.ts';
+import type { KeepCheck } from '../conversations/deletion.ts';
+import type { IngressProgress } from '../conversations/ingress-progress.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 
 /**

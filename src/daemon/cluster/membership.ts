@@ -11,7 +11,7 @@ import type { LiveArrival } from '../../conversation/index.ts';
 import { type Log, messageOf, ParleyError, refusal, sizeOf, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
-import type { IngressProgress } from '../conversations/deletion.ts';
+import type { IngressProgress } from '../conversations/ingress-progress.ts';
 import { moved, type Ownership } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Elsewhere, Follow, Watchers } from '../feed/watchers.ts';

@@ -1,16 +1,12 @@
 import type { StreamPosition } from '../../bus/index.ts';
 import type { ConversationState, Entry } from '../../conversation/index.ts';
-import {
-  type ConversationStore,
-  type IngressPosition,
-  isBeyond,
-  isCovered,
-  type OpenedLog,
-  type Removed,
-} from '../../persistence/index.ts';
+import { type ConversationStore, isBeyond, isCovered, type Removed } from '../../persistence/index.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
+import type { IngressProgress } from './ingress-progress.ts';
 import type { LogAsked, Ownership } from './ownership.ts';
 import { stateOf } from './projections.ts';
+import { firstPost, openLog } from './worker/ledger.ts';
+
 /**
  * Deletes a conversation with its posts.
  *
@@ -122,30 +118,6 @@ export function isSpared(worker: Deletable | null, asked: DeletionTarget): boole
   return worker?.isOurs === true && beganAfter(worker, asked);
 }
 
-/** Opens a log, with the position up to which the posts of its conversation are void. */
-export async function openLog(
-  id: string,
-  { store }: Pick<DeletionContext, 'store'>,
-): Promise<OpenedLog & { readonly deletedUpTo: IngressPosition | null }> {
-  const opened = await store.open(id);
-  try {
-    const deletedUpTo = await store.deletedUpTo(id);
-    if (!isVoidLog(opened.entries, deletedUpTo)) return { ...opened, deletedUpTo };
-    await opened.log.close();
-    await store.delete(id, deletedUpTo); // DELETE-3
-    return { ...(await store.open(id)), deletedUpTo };
-  } catch (error) {
-    await opened.log.close(); // otherwise it could never be opened again
-    throw error;
-  }
-}
-
-/** DELETE-3 */
-export function isVoidLog(entries: readonly Entry[], deletedUpTo: IngressPosition | null): boolean {
-  const { stream, sequence } = firstPost(entries) ?? { stream: null, sequence: 0 };
-  return stream !== null && isCovered({ stream, sequence }, deletedUpTo);
-}
-
 function beganAfter(worker: Deletable, asked: DeletionTarget): boolean {
   const first = firstPost(worker.entries());
   if (asked.log === 'same') return false;
@@ -153,82 +125,6 @@ function beganAfter(worker: Deletable, asked: DeletionTarget): boolean {
   return (first.stream ?? asked.stream) === asked.stream && first.sequence > asked.sequence;
 }
 
-/** `stream`: null where no claim names it. */
-function firstPost(
-  entries: readonly Entry[],
-): { readonly stream: string | null; readonly sequence: number } | null {
-  let stream: string | null = null;
-  for (const entry of entries) {
-    if (entry.type === 'claim') stream = entry.ingress ?? null;
-    else if (entry.type === 'message' && entry.ingressSequence !== undefined)
-      return { stream, sequence: entry.ingressSequence };
-  }
-  return null;
-}
-
 function earlier(reached: StreamPosition, end: StreamPosition): StreamPosition {
   return isBeyond(reached, end) ? end : reached;
-}
-
-/**
- * How far the posts of the ingress stream are in the logs: overall, and for one conversation. A deletion needs it to cover
- * the conversation's posts that the stream still has.
- *
- * INGRESS-PROGRESS-1  `reached` is never after a post of the conversation that is neither in its log nor refused: that post
- *                     starts the conversation again and must not be lost.
- * INGRESS-PROGRESS-2  `reached` is never before a post that is in the log: that post would return after a crash.
- */
-export class IngressProgress {
-  /** Every post up to here is settled. */
-  #settled: StreamPosition | null;
-  #isElsewhere: (position: StreamPosition) => boolean = () => false;
-  /** By conversation: its newest durable post, while that is after `#settled`. */
-  readonly #taken = new Map<string, StreamPosition>();
-
-  constructor(stored: StreamPosition | null) {
-    this.#settled = stored;
-  }
-
-  /** A post is durable. Call it before anything else can happen to its conversation (INGRESS-PROGRESS-2). */
-  took(conversation: string, position: StreamPosition): void {
-    const known = this.#taken.get(conversation);
-    if (known?.stream === position.stream && known.sequence > position.sequence) return;
-    this.#taken.set(conversation, position);
-  }
-
-  skips(isElsewhere: (position: StreamPosition) => boolean): void {
-    this.#isElsewhere = isElsewhere;
-  }
-
-  /** Another store settled this post: it is not delivered here, except by `--replay`. */
-  isElsewhere(position: StreamPosition): boolean {
-    return this.#isElsewhere(position);
-  }
-
-  /** Every post up to there is in a log or refused, as far as this daemon knows. */
-  isSettled(position: StreamPosition): boolean {
-    return position.sequence === 0 || isCovered(position, this.#settled);
-  }
-
-  /** 0: the stream lost its newest posts, and other posts get their sequences. */
-  settledUpTo(position: StreamPosition): void {
-    this.#settled = position;
-    if (position.sequence === 0) this.#taken.clear();
-    for (const [conversation, taken] of this.#taken) {
-      if (taken.stream !== position.stream || taken.sequence <= position.sequence)
-        this.#taken.delete(conversation);
-    }
-  }
-
-  /**
-   * The position up to which this conversation's posts are in its log or refused; null: none was read. `inLog`: the newest
-   * post in its log, which another daemon may have appended.
-   */
-  reached(conversation: string, inLog?: ConversationState['ingress']): StreamPosition | null {
-    if (inLog?.stream) this.took(conversation, { stream: inLog.stream, sequence: inLog.sequence });
-    const taken = this.#taken.get(conversation);
-    const settled = this.#settled;
-    if (!taken || !settled || taken.stream !== settled.stream) return taken ?? settled;
-    return taken.sequence > settled.sequence ? taken : settled;
-  }
 }

@@ -5,7 +5,6 @@ import { type Adapter, Low } from 'lowdb';
 import { z } from 'zod';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import {
-  coalesce,
   errnoOf,
   fieldFault,
   fullDiskError,
@@ -21,7 +20,7 @@ import {
 import { refuseUnfinishedMigration } from '../archive.ts';
 import type { AuditRecord, ConversationRow } from '../port.ts';
 import { TEXT_HASH } from '../rules.ts';
-import { type AuditLog, type Documents, type Durability, InOrder } from '../storage.ts';
+import { type AuditLog, coalesce, type Documents, type Durability, InOrder } from '../storage.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/layout.ts';
 import { fileTimestamp, refuseFile, type StoreLog } from './log/durable.ts';
 

@@ -31,7 +31,7 @@ import { Api } from '../../../src/daemon/api/api.ts';
 import { Erasure } from '../../../src/daemon/api/erasure.ts';
 import { Search } from '../../../src/daemon/api/search.ts';
 import { type ClaimHolder, ClaimingOwner } from '../../../src/daemon/cluster/claims.ts';
-import { IngressProgress } from '../../../src/daemon/conversations/deletion.ts';
+import { IngressProgress } from '../../../src/daemon/conversations/ingress-progress.ts';
 import { SoleOwner } from '../../../src/daemon/conversations/ownership.ts';
 import { Workers } from '../../../src/daemon/conversations/workers.ts';
 import { Files } from '../../../src/daemon/files/files.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Ledger } from '../../../src/daemon/conversations/worker/worker.ts';
+import { Ledger } from '../../../src/daemon/conversations/worker/ledger.ts';
 import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { namesOn } from '../../support/memory-disk.ts';
 import { createDaemon, postCommand, type TestDaemon } from './daemon.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { IngressProgress } from '../../../src/daemon/conversations/deletion.ts';
+import { IngressProgress } from '../../../src/daemon/conversations/ingress-progress.ts';
 import { createLagMeter } from '../../../src/daemon/gateway-port.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
 import { orFault } from '../../../src/daemon/serve.ts';

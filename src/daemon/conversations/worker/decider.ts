@@ -20,22 +20,34 @@ import {
   auditedOutcomes,
   type Command,
   type Conversation,
-  type ConversationState,
   type Decision,
   type Effect,
   type Entry,
   type FailedAttempt,
+  type FilePart,
+  filesOf,
+  type Part,
+  publisherOf,
   type Reply,
   type Turn,
   usedFor,
 } from '../../../conversation/index.ts';
-import { type Clock, type JsonRecord, messageOf, ParleyError, type Refusal } from '../../../kernel/index.ts';
+import {
+  type Clock,
+  type JsonRecord,
+  messageOf,
+  ParleyError,
+  type Refusal,
+  refusal,
+} from '../../../kernel/index.ts';
 import type { ConversationStore } from '../../../persistence/index.ts';
 import type { ReachCrashPoint } from '../../observe/crash-points.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { ModelHealth } from '../../team/health.ts';
 import type { RunningAgent, Team } from '../../team/team.ts';
+import { type RoomContext, requireRoom, storedFile } from '../../tools/large.ts';
 import type { ConversationOwner, Ownership } from '../ownership.ts';
+import type { Ledger } from './ledger.ts';
 
 export interface Item {
   readonly command: Command;
@@ -79,13 +91,7 @@ export interface DeciderContext extends CallContext {
 interface DeciderParts {
   readonly id: string;
   readonly daemon: DeciderContext;
-  /** The log in memory (`worker.ts`). */
-  readonly ledger: {
-    readonly conversation: Conversation;
-    /** The durable state. */
-    readonly state: ConversationState;
-    truncate(length: number): void;
-  };
+  readonly ledger: Pick<Ledger, 'conversation' | 'state' | 'truncate'>;
   readonly owner: ConversationOwner;
   readonly reserved: PrepareContext['reserved'];
 }
@@ -105,6 +111,14 @@ export class Decider {
     this.#parts = parts;
     this.#times = new TurnTimes(parts.daemon.elapsed);
     this.#requests = this.#newRequests();
+  }
+
+  /** The items with what is stored of the files that they name; null: none names any. */
+  withFacts(items: readonly Item[]): Promise<Item[]> | null {
+    const { id, daemon, ledger } = this.#parts;
+    const { conversation } = ledger;
+    const isNone = !items.some((item) => needsFiles(item, conversation));
+    return isNone ? null : withFacts(items, { id, conversation }, daemon);
   }
 
   /** WORKER-4: the claim is decided first. Null: none is needed. */
@@ -171,6 +185,67 @@ export class Decider {
     const { id, daemon } = this.#parts;
     return daemon.definitions.requestsOf(id, (state) => daemon.team.for(state));
   }
+}
+
+/** A post, a message of a history or a caller's result names files by hash. What they are is what is stored of them (PARTS-3). */
+function filesIn(command: Command): readonly FilePart[] {
+  if (command.type === 'post') return filesOf(command.post);
+  if (command.type === 'seed') return command.messages.flatMap(filesOf);
+  return command.type === 'answer-calls' ? command.results.flatMap(({ files = [] }) => files) : [];
+}
+
+/** A post that the log has already needs no file. */
+function needsFiles({ command }: Item, conversation: Conversation): boolean {
+  if (filesIn(command).length === 0) return false;
+  if (command.type !== 'post') return true;
+  return !conversation.hasPost(publisherOf(command.post.author.id), command.post.id);
+}
+
+const REFUSED = new Set(['MISSING_BLOB', 'BLOB_QUOTA']);
+
+/** The items with what is stored of their files. One whose files are not all stored, or too large together, is refused. */
+async function withFacts(
+  items: readonly Item[],
+  { id, conversation }: { readonly id: string; readonly conversation: Conversation },
+  daemon: RoomContext,
+): Promise<Item[]> {
+  const complete: Item[] = [];
+  const accepted: FilePart[] = [];
+  for (const item of items) {
+    if (!needsFiles(item, conversation)) complete.push(item);
+    else {
+      try {
+        const command = await withStored(item.command, daemon);
+        const files = filesIn(command);
+        await requireRoom(id, [...accepted, ...files], daemon);
+        accepted.push(...files);
+        complete.push({ ...item, command });
+      } catch (error) {
+        if (!(error instanceof ParleyError && REFUSED.has(error.code))) throw error;
+        item.resolve({ kind: 'refused', refusal: refusal(error.code, error.message, error.hint) });
+      }
+    }
+  }
+  return complete;
+}
+
+async function withStored(command: Command, daemon: RoomContext): Promise<Command> {
+  const stored = (file: FilePart) => storedFile(file, daemon);
+  const complete = async <T extends { readonly parts?: readonly Part[] | undefined }>(
+    message: T,
+  ): Promise<T> => {
+    const parts = message.parts?.map((part) => (part.type === 'file' ? stored(part) : part));
+    return parts ? { ...message, parts: await Promise.all(parts) } : message;
+  };
+  if (command.type === 'post') return { ...command, post: await complete(command.post) };
+  if (command.type === 'seed')
+    return { ...command, messages: await Promise.all(command.messages.map(complete)) };
+  if (command.type !== 'answer-calls') return command;
+  const results = command.results.map(async ({ files, ...result }) => ({
+    ...result,
+    ...(files && { files: await Promise.all(files.map(stored)) }),
+  }));
+  return { ...command, results: await Promise.all(results) };
 }
 
 /**

@@ -3,39 +3,23 @@ import type { Fate, StreamPosition } from '../../../bus/index.ts';
 import {
   awaitedCalls,
   type Command,
-  Conversation,
   type ConversationState,
   type Decision,
   type Entry,
-  type FilePart,
-  filesOf,
-  hasOutstandingWork,
   missingForRun,
-  type Part,
   pendingApprovals,
-  publisherOf,
   type Reply,
   usedFor,
   wireCallId,
 } from '../../../conversation/index.ts';
-import { Mailbox, messageOf, ParleyError, refusal } from '../../../kernel/index.ts';
-import {
-  type ConversationLog,
-  type ConversationStore,
-  type IngressPosition,
-  isCovered,
-  type OpenedLog,
-  type WorkStatus,
-} from '../../../persistence/index.ts';
-import type { ReachCrashPoint } from '../../observe/crash-points.ts';
+import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import { type ConversationStore, type IngressPosition, isCovered } from '../../../persistence/index.ts';
 import type { Telemetry } from '../../observe/telemetry.ts';
 import type { TraceExporter } from '../../observe/trace-exporter.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { Team } from '../../team/team.ts';
-import { type RoomContext, requireRoom, storedFile } from '../../tools/large.ts';
-import { type IngressProgress, isVoidLog, openLog } from '../deletion.ts';
+import type { IngressProgress } from '../ingress-progress.ts';
 import { type ConversationOwner, moved, type Ownership } from '../ownership.ts';
-import { saveProjections } from '../projections.ts';
 import {
   audited,
   type Decided,
@@ -46,6 +30,7 @@ import {
   type PreparedCall,
 } from './decider.ts';
 import { Effects, type EffectsContext } from './effects.ts';
+import { isVoidLog, Ledger, type LedgerContext, openLog } from './ledger.ts';
 
 /** `draining`: starts no effects. `closed`: the log is released or about to be; nothing can be appended. */
 type Lifecycle = 'open' | 'draining' | 'closed';
@@ -58,7 +43,7 @@ export interface PostName {
   readonly position?: StreamPosition;
 }
 
-/** What the conversations of a daemon share. */
+/** What the conversations of a daemon share: `createRuntime` makes it (`daemon/runtime.ts`). */
 export interface WorkerContext extends DeciderContext, EffectsContext, LedgerContext {
   readonly store: ConversationStore;
   readonly ownership: Ownership;
@@ -83,8 +68,6 @@ const REPORT_RETRY_MS = 1_000;
  * WORKER-3 Only durable entries are shown. Outstanding work is marked in the store first (`Ledger`).
  * WORKER-4 When several daemons share the logs, every append follows an own claim (`ownership.ts`). When another daemon
  *          has claimed the conversation, this worker aborts its effects and reports and appends nothing.
- *
- * Longer than 600 lines: the loop, its log in memory and what it waits for are read together.
  */
 export class ConversationWorker {
   readonly id: string;
@@ -96,6 +79,7 @@ export class ConversationWorker {
   readonly #mailbox = new Mailbox<Item>(async (items) => void (await this.#decideAndAct(items)));
   readonly #effects: Effects;
   readonly #expiry: ApprovalExpiry;
+  /** Alone (`SoleOwner`): `claim` is always null, and a conflict is a fault. */
   readonly #owner: ConversationOwner;
   readonly #onFenced: () => void;
   #lifecycle: Lifecycle = 'open';
@@ -288,9 +272,8 @@ export class ConversationWorker {
     let taking: Decision | null;
     try {
       if (this.#lifecycle === 'closed') throw moved(this.id);
-      const { conversation } = this.#ledger;
-      if (sent.some((item) => needsFiles(item, conversation)))
-        items = await withFacts(sent, { id: this.id, conversation }, this.#daemon);
+      const completing = this.#decider.withFacts(sent);
+      if (completing !== null) items = await completing;
       taking = await this.#decider.takeOver(items, this.#lifecycle !== 'open');
     } catch (error) {
       return this.#fail(before, items, error);
@@ -526,159 +509,50 @@ function leftOf(whole: number, since: number, now: number): number {
   return Math.max(0, Math.min(whole, since + whole - now));
 }
 
-/** A post, a message of a history or a caller's result names files by hash. What they are is what is stored of them (PARTS-3). */
-function filesIn(command: Command): readonly FilePart[] {
-  if (command.type === 'post') return filesOf(command.post);
-  if (command.type === 'seed') return command.messages.flatMap(filesOf);
-  return command.type === 'answer-calls' ? command.results.flatMap(({ files = [] }) => files) : [];
-}
-
-/** A post that the log has already needs no file. */
-function needsFiles({ command }: Item, conversation: Conversation): boolean {
-  if (filesIn(command).length === 0) return false;
-  if (command.type !== 'post') return true;
-  return !conversation.hasPost(publisherOf(command.post.author.id), command.post.id);
-}
-
-const REFUSED = new Set(['MISSING_BLOB', 'BLOB_QUOTA']);
-
-/** The items with what is stored of their files. One whose files are not all stored, or too large together, is refused. */
-async function withFacts(
-  items: readonly Item[],
-  { id, conversation }: { readonly id: string; readonly conversation: Conversation },
-  daemon: RoomContext,
-): Promise<Item[]> {
-  const complete: Item[] = [];
-  const accepted: FilePart[] = [];
-  for (const item of items) {
-    if (!needsFiles(item, conversation)) complete.push(item);
-    else {
-      try {
-        const command = await withStored(item.command, daemon);
-        const files = filesIn(command);
-        await requireRoom(id, [...accepted, ...files], daemon);
-        accepted.push(...files);
-        complete.push({ ...item, command });
-      } catch (error) {
-        if (!(error instanceof ParleyError && REFUSED.has(error.code))) throw error;
-        item.resolve({ kind: 'refused', refusal: refusal(error.code, error.message, error.hint) });
-      }
-    }
-  }
-  return complete;
-}
-
-async function withStored(command: Command, daemon: RoomContext): Promise<Command> {
-  const stored = (file: FilePart) => storedFile(file, daemon);
-  const complete = async <T extends { readonly parts?: readonly Part[] | undefined }>(
-    message: T,
-  ): Promise<T> => {
-    const parts = message.parts?.map((part) => (part.type === 'file' ? stored(part) : part));
-    return parts ? { ...message, parts: await Promise.all(parts) } : message;
-  };
-  if (command.type === 'post') return { ...command, post: await complete(command.post) };
-  if (command.type === 'seed')
-    return { ...command, messages: await Promise.all(command.messages.map(complete)) };
-  if (command.type !== 'answer-calls') return command;
-  const results = command.results.map(async ({ files, ...result }) => ({
-    ...result,
-    ...(files && { files: await Promise.all(files.map(stored)) }),
-  }));
-  return { ...command, results: await Promise.all(results) };
-}
-
-interface LedgerContext {
-  readonly store: ConversationStore;
-  readonly team: Pick<Team, 'for'>;
-  readonly definitions: Pick<Definitions, 'store'>;
-  readonly reach: ReachCrashPoint;
-}
-
 /**
- * The log of one conversation in memory: the decided state and the durable state.
+ * A queue with one reader: items that arrive while the reader works are passed on together.
  *
- * LEDGER-1  Only durable entries are shown. Decided entries that could not be appended are undone.
- * LEDGER-2  A conversation is marked before its first entry that leaves outstanding work, so that the next start finds it.
+ * MAILBOX-1 The handler runs once at a time, with all waiting items, oldest first.
+ * MAILBOX-2 The handler must not reject: it reports the result of each item itself.
  */
-export class Ledger {
-  /** The decided state: ahead of the durable one while an append is in progress. */
-  readonly conversation: Conversation;
-  readonly #id: string;
-  readonly #daemon: LedgerContext;
-  readonly #log: ConversationLog;
-  #durable: ConversationState;
-  #isMarked: boolean;
+export class Mailbox<T> {
+  #waiting: T[] = [];
+  #running: Promise<void> | null = null;
+  readonly #handle: (items: T[]) => Promise<void>;
 
-  constructor(id: string, daemon: LedgerContext, isMarked: boolean, { log, entries }: OpenedLog) {
-    this.#id = id;
-    this.#daemon = daemon;
-    this.#isMarked = isMarked;
-    this.#log = log;
-    this.conversation = new Conversation((state) => daemon.team.for(state).rules, entries, id);
-    this.#durable = this.conversation.state;
+  constructor(handle: (items: T[]) => Promise<void>) {
+    this.#handle = handle;
   }
 
-  /** The durable state. */
-  get state(): ConversationState {
-    return this.#durable;
+  get isIdle(): boolean {
+    return this.#running === null;
   }
 
-  /** In the durable state. */
-  get hasOutstandingWork(): boolean {
-    return hasOutstandingWork(this.#durable);
+  send(item: T): void {
+    this.#waiting.push(item);
+    this.#running ??= this.#drain();
   }
 
-  /** LEDGER-2 */
-  get isMarked(): boolean {
-    return this.#isMarked;
+  /** Removes and returns the waiting items that fit, oldest first. */
+  takeBack(fits: (item: T) => boolean): T[] {
+    const taken = this.#waiting.filter(fits);
+    this.#waiting = this.#waiting.filter((item) => !fits(item));
+    return taken;
   }
 
-  /** Sequence of the newest append; 0 if the store has none. */
-  get newestSequence(): number {
-    return this.#log.newestSequence ?? 0;
+  /** Resolves when nothing waits and nothing runs. */
+  async idle(): Promise<void> {
+    while (this.#running) await this.#running;
   }
 
-  /** Durable entries from `from` on, `limit` at most. */
-  entries(from: number, limit: number): readonly Entry[] {
-    return this.conversation.entries.slice(from, Math.min(this.#durable.length, from + limit));
-  }
-
-  /** Appends the entries decided since the log had length `before`. False: another process appended first. */
-  async append(before: number, entries: readonly Entry[], status?: WorkStatus): Promise<boolean> {
-    const { store, reach, definitions } = this.#daemon;
-    await definitions.store(entries); // DEFINITIONS-1
-    if (!this.#isMarked && hasOutstandingWork(this.conversation.state)) {
-      await store.markOpen(this.#id); // LEDGER-2
-      this.#isMarked = true;
-      reach('marked');
+  async #drain(): Promise<void> {
+    // Items sent in the same tick are handled together.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const items = this.#waiting;
+      this.#waiting = [];
+      await this.#handle(items);
     }
-    reach('before-append');
-    const outcome = await this.#log.append(before, entries, status);
-    reach('after-append');
-    // Another daemon may have appended after it before the answer arrived: then the entries count, and it runs their effects.
-    if (outcome.kind !== 'appended' || this.#log.length !== before + entries.length) return false;
-    this.#durable = this.conversation.state;
-    return true;
-  }
-
-  /** LEDGER-1 */
-  truncate(length: number): void {
-    this.conversation.truncate(length);
-  }
-
-  async saveProjections(): Promise<void> {
-    const entries = this.entries(0, this.#durable.length);
-    await saveProjections(this.#id, this.#durable, entries, this.#daemon.store);
-  }
-
-  /** LEDGER-2: only without outstanding work. */
-  async clearMark(): Promise<void> {
-    if (!this.#isMarked || this.hasOutstandingWork) return;
-    await this.#daemon.store.clearOpen(this.#id);
-    this.#isMarked = false;
-  }
-
-  close(): Promise<void> {
-    return this.#log.close();
+    this.#running = null;
   }
 }
