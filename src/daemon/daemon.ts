@@ -36,7 +36,7 @@ import { Reloader } from './reload/reloader.ts';
 import { createRuntime, type Runtime } from './runtime.ts';
 import { serve, startRetention } from './serve.ts';
 import { absentMsOf } from './team/team.ts';
-import { requireRoom } from './tools/large.ts';
+import { requireRoom } from './tools/entry-content.ts';
 /**
  * Starts and stops the daemon. Resources are acquired in order and released in reverse.
  *

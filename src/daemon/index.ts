@@ -13,7 +13,7 @@
  *   conversations/  the open conversations: eviction, deletion, rows, ownership; worker/: decide, append, run effects
  *   what-if/        requests of past turns, sent again with one change
  *   team/           configuration -> Team; the definitions of turns
- *   tools/          policy and rules for tool calls, one call with its audit records, large results
+ *   tools/          policy and rules for tool calls, one call with its audit records, what an entry may contain
  *   feed/           what conversations publish, passed on to watchers in this process
  *   observe/        telemetry events, their counts, traces for a collector; places at which tests kill the daemon
  */

@@ -19,7 +19,7 @@ import {
 } from '../../kernel/index.ts';
 import type { AuditRecord } from '../../persistence/index.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
-import { keptResult, type OutputContext, type RoomContext, requireRoom } from './large.ts';
+import { keptResult, type OutputContext, type RoomContext, requireRoom } from './entry-content.ts';
 
 /**
  * Runs one tool call, from its first audit record to the result that the model reads.
@@ -28,7 +28,7 @@ import { keptResult, type OutputContext, type RoomContext, requireRoom } from '.
  *             With its own logs, a daemon writes the request before the log contains the start, so that a missing start
  *             proves after a crash that nothing ran (L12). With shared logs it does not: the append may be refused.
  * RUN-TOOL-2  A call always ends with a result, except at a shutdown: then it stays outstanding in the log.
- * RUN-TOOL-3  A large result becomes a file first, then a preview in the log that names it (`large.ts`).
+ * RUN-TOOL-3  A large result becomes a file first, then a preview in the log that names it (`entry-content.ts`).
  * RUN-TOOL-4  Its files are stored first, then named by the record of the result: a restart recovers the result with them (L12).
  */
 

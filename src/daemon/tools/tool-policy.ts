@@ -40,7 +40,7 @@ import {
   type ValueCheck,
   valueCheck,
 } from '../../kernel/json-schema.ts';
-import { hasReplacedArguments } from './large.ts';
+import { hasReplacedArguments } from './entry-content.ts';
 
 /** Applies `tools.policy` and `tools.risk` of the configuration to one agent and one tool. */
 

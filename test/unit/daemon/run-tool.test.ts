@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Toolbox, ToolOutcome } from '../../../src/agents/index.ts';
 import type { ClaimHolder } from '../../../src/daemon/cluster/claims.ts';
 import { audited } from '../../../src/daemon/conversations/worker/decider.ts';
-import { INLINE_BYTES } from '../../../src/daemon/tools/large.ts';
+import { INLINE_BYTES } from '../../../src/daemon/tools/entry-content.ts';
 import { runTool } from '../../../src/daemon/tools/run-tool.ts';
 import type { AuditRecord, ConversationStore } from '../../../src/persistence/index.ts';
 import { createMemoryDisk, createMemoryStore } from '../../../src/persistence/memory/index.ts';

@@ -45,7 +45,7 @@ import type { ReachCrashPoint } from '../../observe/crash-points.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { ModelHealth } from '../../team/health.ts';
 import type { RunningAgent, Team } from '../../team/team.ts';
-import { type RoomContext, requireRoom, storedFile } from '../../tools/large.ts';
+import { type RoomContext, requireRoom, storedFile } from '../../tools/entry-content.ts';
 import type { ConversationOwner, Ownership } from '../ownership.ts';
 import type { Ledger } from './ledger.ts';
 

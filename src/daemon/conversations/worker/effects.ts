@@ -48,7 +48,7 @@ import { hasNoCaller, Lineage } from '../../../traces/index.ts';
 import type { Telemetry } from '../../observe/telemetry.ts';
 import type { ModelHealth } from '../../team/health.ts';
 import type { RunningAgent, Team } from '../../team/team.ts';
-import { fitsPayload, keptReport } from '../../tools/large.ts';
+import { fitsPayload, keptReport } from '../../tools/entry-content.ts';
 import { recordRequests, runTool, type ToolCallContext } from '../../tools/run-tool.ts';
 import {
   type CallEffect,

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { bodyLength } from '../../../src/agents/index.ts';
 import type { Answer, CallOutcome, FilePart } from '../../../src/conversation/index.ts';
-import { hasReplacedArguments, keptReport } from '../../../src/daemon/tools/large.ts';
+import { hasReplacedArguments, keptReport } from '../../../src/daemon/tools/entry-content.ts';
 import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { toolCall } from '../../support/log.ts';
 import { createDaemon, type TestDaemon } from './daemon.ts';

@@ -10,8 +10,9 @@ import { messageOf, type NewId, ParleyError, sizeOf } from '../../kernel/index.t
 import type { BlobFacts, ConversationStore } from '../../persistence/index.ts';
 
 /**
- * Stores a text that is too large for an entry as a file; the entry gets a preview that names the file. An entry larger
- * than the broker's payload would reach no follower.
+ * What an entry may contain. A text that is too large for it, of a tool or a model, becomes a file, and the entry gets a preview
+ * that names the file: an entry larger than the broker's payload would reach no follower. The files that an entry names are
+ * stored, and within the limit of its conversation.
  *
  * LARGE-1  The file is durable before an entry names it. A text that cannot be stored is cut, and the preview says so.
  * LARGE-3  A call whose arguments became a file is refused, never run with a part of them (`hasReplacedArguments`).
