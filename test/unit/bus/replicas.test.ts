@@ -7,6 +7,7 @@ import {
 } from '../../../src/bus/nats/streams/streams.ts';
 import { createSubjects, streamsOf } from '../../../src/bus/subjects.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
+import { shortenWaits } from '../../support/short-waits.ts';
 
 const subjects = createSubjects();
 const LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -117,6 +118,7 @@ describe('a start during the election of a leader', () => {
   };
 
   it('a start during the election of a leader is repeated', async () => {
+    shortenWaits();
     expect(await afterLeaderElection(server({}).connection, failing(2))).toBe('started');
   });
 

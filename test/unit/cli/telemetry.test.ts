@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Io } from '../../../src/cli/io.ts';
 import { createConsoleTelemetry } from '../../../src/cli/output/log.ts';
 import type { TelemetryEvent } from '../../../src/daemon/index.ts';
+import { shortenWaits } from '../../support/short-waits.ts';
 import { start } from './support.ts';
 
 const TOLD = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' } as const;
@@ -135,6 +136,7 @@ describe('telemetry on stdout', () => {
   });
 
   it('telemetry does not delay the exit for a reader that never reads', async () => {
+    shortenWaits();
     const { stream } = slowReader();
     let tell = (_: TelemetryEvent) => {};
     const running = start(['up', '--json'], {

@@ -1,6 +1,6 @@
 import { appendFile, mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { rowOf, stateOf } from '../../../src/daemon/conversations/projections.ts';
 import { type FsckReport, fsck } from '../../../src/daemon/index.ts';
@@ -8,9 +8,13 @@ import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { putBlob } from '../../contract/blobs.contract.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
+import { shortenWaits } from '../../support/short-waits.ts';
 import { Log } from '../agents/support.ts';
 
 const data = folderPerTest();
+
+/** What is found is inspected again after a while. Nothing else changes these files, so it may be a short one. */
+beforeEach(shortenWaits);
 
 function talk(): Entry[] {
   const log = new Log();
@@ -270,6 +274,7 @@ describe('fsck of files that no daemon writes', () => {
   });
 
   it('reports a listed conversation without a log that was not deleted; a repair removes it from the list', async () => {
+    vi.unstubAllGlobals(); // the store saves its list after a while
     const row = { ...rowOf('gone', stateOf(talk()), talk()) };
     const index = join(data, 'conversations', 'index.json');
     await writeFile(index, JSON.stringify({ rows: [row] }));
@@ -362,6 +367,7 @@ describe('fsck of the remains of deleted conversations', () => {
   });
 
   it('does not report a deletion in progress', async () => {
+    vi.unstubAllGlobals(); // the deletion ends during the wait
     await mkdir(place(MOVED));
     const looking = run();
     setTimeout(() => void rm(place(MOVED), { recursive: true }), 100);

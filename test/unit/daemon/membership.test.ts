@@ -6,6 +6,7 @@ import { Router } from '../../../src/daemon/cluster/router.ts';
 import { SharedApi, type SharedApiParts } from '../../../src/daemon/cluster/shared-api.ts';
 import type { NewestAppend, SharedLogs } from '../../../src/persistence/index.ts';
 import { refusedWith } from '../../support/error-with.ts';
+import { shortenWaits } from '../../support/short-waits.ts';
 
 /** TOOL-FILES-1: what a daemon finds out right before it does something that no log can refuse. */
 describe('whether a daemon may still act in a conversation', () => {
@@ -50,6 +51,7 @@ describe('whether a daemon may still act in a conversation', () => {
   });
 
   it('waits until the log can be read', async () => {
+    shortenWaits();
     const { mayAct, newest } = ask(new Error('no server'), new Error('no server'), claimOf('b'));
     expect(await mayAct()).toBe(false);
     expect(newest).toHaveBeenCalledTimes(3);

@@ -8,6 +8,7 @@ import { runTool } from '../../../src/daemon/tools/run-tool.ts';
 import type { AuditRecord, ConversationStore } from '../../../src/persistence/index.ts';
 import { createMemoryDisk, createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { ofType } from '../../support/log.ts';
+import { shortenWaits } from '../../support/short-waits.ts';
 import { toolboxOf } from '../../support/toolbox.ts';
 import {
   AMONG_OTHERS,
@@ -277,6 +278,7 @@ describe('the requests of tools in the audit log', () => {
   });
 
   it('are reused when the append after them fails and is retried', async () => {
+    shortenWaits();
     let failures = 0;
     const happened = await calling({}, ([first]) => {
       if (first?.type === 'ToolCallRequested' && failures++ === 0) daemon.faults.push(new Error('disk full'));

@@ -5,6 +5,7 @@ import { SharedApi, type SharedApiParts } from '../../../src/daemon/cluster/shar
 import { asError, ParleyError } from '../../../src/kernel/index.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
+import { shortenWaits } from '../../support/short-waits.ts';
 import { createDaemon } from './daemon.ts';
 
 const hashOf = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest('hex');
@@ -60,12 +61,7 @@ describe('a file that is sent in pieces', () => {
   });
 
   it('continues after the daemon did not answer, and a piece that comes twice changes nothing (UPLOADS-1)', async () => {
-    vi.useFakeTimers({
-      toFake: ['setTimeout', 'clearTimeout'],
-      shouldAdvanceTime: true,
-      advanceTimeDelta: 500,
-    });
-    onTestFinished(() => void vi.useRealTimers());
+    shortenWaits();
     const plain = pieces.send;
     const lost = new Set([2, 4]);
     const answerLost: Pieces['send'] = async (verb, body, options) => {

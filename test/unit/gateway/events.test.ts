@@ -10,6 +10,7 @@ import { ParleyError } from '../../../src/kernel/index.ts';
 import { type EventReader, readEvents } from '../../support/event-source.ts';
 import { perTest } from '../../support/lifetime.ts';
 import { itLong } from '../../support/long.ts';
+import { shortenWaits } from '../../support/short-waits.ts';
 import { type FakeDaemon, messageEntry, openGateway } from './support.ts';
 
 describe('the event stream of a conversation', () => {
@@ -409,6 +410,7 @@ describe('the event stream of several conversations', () => {
   });
 
   it('no row is deleted while a daemon that shares the work does not answer', async () => {
+    shortenWaits();
     const reader = await read('list=1');
     await lastList(reader, 1);
     list.incomplete = true;

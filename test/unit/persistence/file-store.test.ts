@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { errorWith } from '../../support/error-with.ts';
+import { shortenWaits } from '../../support/short-waits.ts';
 import { batch, logBytes, row, storeFolderPerTest } from './support.ts';
 
 const { directory, events, leave, path, session } = storeFolderPerTest();
@@ -143,6 +144,7 @@ describe('projections', () => {
   });
 
   it('projections are saved without a request, and again after a failed save', async () => {
+    shortenWaits();
     await leave('demo', logBytes([batch(0, 1)]));
     await mkdir(path('ingress.json.tmp'));
     await session(async (store) => {
