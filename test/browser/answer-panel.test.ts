@@ -25,14 +25,12 @@ const OTHER = { rules: [{ reply: { text: `Other: {{last}} ${HOSTILE}` } }] };
 
 /** One turn with the first definition, and two with the edited one. */
 async function tellStory(project: Project): Promise<void> {
-  const posts = ['first', 'second', 'third'];
-  for (const [at, content] of posts.entries()) {
-    if (at === 1)
-      await writeFile(join(project.config, 'agents', 'lead.md'), agentFile(EDITED, 'ask, fs_read'));
+  for (const posts of [['first'], ['second', 'third']]) {
     const daemon = await project.up();
     const client = await project.connect();
-    await ask(client, 'edited', content);
+    for (const content of posts) await ask(client, 'edited', content);
     await daemon.stop();
+    await writeFile(join(project.config, 'agents', 'lead.md'), agentFile(EDITED, 'ask, fs_read'));
   }
 }
 

@@ -118,24 +118,27 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await card.locator('.rule').getByText('allow: true').count()).toBe(0);
   });
 
-  it('an approval of an edit shows the changed lines, and of a write the content with hidden characters', async () => {
-    const page = await stage.begin('edit', 'edit');
-    const card = page.locator('.ask-card');
-    await card.locator('.diff .gone').waitFor();
-    expect(await card.locator('.diff .gone').innerText()).toContain('two');
-    expect(await card.locator('.diff .added').innerText()).toContain('2');
-    expect(await textOf(card)).toContain('@project/plan.md');
-    await post('wrote', 'write');
-    await page.evaluate("location.hash = '#/c/wrote'");
-    await expect.poll(() => card.locator('pre').first().innerText()).toBe('# A\n\n\\u202ehidden');
-    await card.getByText('The file is new.').waitFor();
-    expect(await card.locator('pre mark').innerText()).toBe('\\u202e');
-    await card.getByText('As a rule for all conversations').click();
-    expect(await textOf(card.locator('.rule'))).toContain('with exactly this path, whatever its content');
-    expect(await textOf(card.locator('.rule'))).toContain('parley reload');
-    await card.getByRole('button', { name: 'Edit arguments' }).click();
-    expect(await card.getByLabel('New arguments').inputValue()).toContain('\\n\\n\\u202ehidden"');
-  });
+  itLong(
+    'an approval of an edit shows the changed lines, and of a write the content with hidden characters',
+    async () => {
+      const page = await stage.begin('edit', 'edit');
+      const card = page.locator('.ask-card');
+      await card.locator('.diff .gone').waitFor();
+      expect(await card.locator('.diff .gone').innerText()).toContain('two');
+      expect(await card.locator('.diff .added').innerText()).toContain('2');
+      expect(await textOf(card)).toContain('@project/plan.md');
+      await post('wrote', 'write');
+      await page.evaluate("location.hash = '#/c/wrote'");
+      await expect.poll(() => card.locator('pre').first().innerText()).toBe('# A\n\n\\u202ehidden');
+      await card.getByText('The file is new.').waitFor();
+      expect(await card.locator('pre mark').innerText()).toBe('\\u202e');
+      await card.getByText('As a rule for all conversations').click();
+      expect(await textOf(card.locator('.rule'))).toContain('with exactly this path, whatever its content');
+      expect(await textOf(card.locator('.rule'))).toContain('parley reload');
+      await card.getByRole('button', { name: 'Edit arguments' }).click();
+      expect(await card.getByLabel('New arguments').inputValue()).toContain('\\n\\n\\u202ehidden"');
+    },
+  );
 
   it('a write over a file shows the difference against the file as it is now, with line numbers, and all of its content', async () => {
     const page = await stage.begin('overwrite', 'overwrite');
@@ -284,7 +287,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
-  it('a text for a question that another person answered is for the agent that asked', async () => {
+  itLong('a text for a question that another person answered is for the agent that asked', async () => {
     const page = await stage.begin('of-qa', '@qa ask');
     await page.getByLabel('Your answer').pressSequentially('this');
     await post('of-qa', 'all', { to: ['qa'], author: { name: 'Bob' } });
@@ -695,41 +698,44 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     for (const hidden of ['\u001b', '\u202e', '[31m']) expect(output).not.toContain(hidden);
   });
 
-  it('a failed turn is red, says why in words, and can be tried again or given to another agent', async () => {
-    const page = await stage.begin('fault', 'shout');
-    const failed = page.locator('article.fault', { hasText: 'This turn failed' });
-    await failed.waitFor();
-    expect(await page.locator('.thread').innerText()).not.toContain('LLM_ERROR');
-    const answer = message(page, 'So far so good');
-    expect(await textOf(answer.locator('.failure'))).toMatch(/Ask less often\.\s*RATE_LIMITED/);
-    await failed.getByRole('button', { name: 'Ask another agent' }).click();
-    await failed.getByRole('button', { name: /Dev/ }).click();
-    await expect.poll(() => page.getByLabel('Message').inputValue()).toMatch(/^@dev /);
-    await page.getByLabel('Message').fill('');
-    await failed.getByRole('button', { name: 'Open the request' }).click();
-    await page.locator('.answer-panel .account').waitFor();
-    await page.evaluate("location.hash = '#/c/fault'");
-    const again = failed.getByRole('button', { name: 'Try again' });
-    expect(await again.getAttribute('title')).toMatch(/^Posts “Continue\.” to .* in your name$/);
-    const other = await stage.look('#/c/fault');
-    const sent: Promise<unknown>[] = [];
-    let both: () => void = () => undefined;
-    const areBoth = new Promise<void>((resolve) => {
-      both = resolve;
-    });
-    for (const tab of [page, other]) {
-      await tab.route('**/messages', (route) => areBoth.then(() => route.continue()));
-      sent.push(tab.waitForRequest('**/messages'));
-      await tab.getByRole('button', { name: 'Try again' }).click();
-    }
-    await Promise.all(sent);
-    both();
-    await message(page, 'I am back.').waitFor();
-    await failed.getByRole('button', { name: 'Try again' }).waitFor({ state: 'detached' });
-    await post('fault', 'done');
-    await message(page, 'Noted: done').waitFor();
-    expect(await message(page, 'I am back.').count()).toBe(1);
-  });
+  itLong(
+    'a failed turn is red, says why in words, and can be tried again or given to another agent',
+    async () => {
+      const page = await stage.begin('fault', 'shout');
+      const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+      await failed.waitFor();
+      expect(await page.locator('.thread').innerText()).not.toContain('LLM_ERROR');
+      const answer = message(page, 'So far so good');
+      expect(await textOf(answer.locator('.failure'))).toMatch(/Ask less often\.\s*RATE_LIMITED/);
+      await failed.getByRole('button', { name: 'Ask another agent' }).click();
+      await failed.getByRole('button', { name: /Dev/ }).click();
+      await expect.poll(() => page.getByLabel('Message').inputValue()).toMatch(/^@dev /);
+      await page.getByLabel('Message').fill('');
+      await failed.getByRole('button', { name: 'Open the request' }).click();
+      await page.locator('.answer-panel .account').waitFor();
+      await page.evaluate("location.hash = '#/c/fault'");
+      const again = failed.getByRole('button', { name: 'Try again' });
+      expect(await again.getAttribute('title')).toMatch(/^Posts “Continue\.” to .* in your name$/);
+      const other = await stage.look('#/c/fault');
+      const sent: Promise<unknown>[] = [];
+      let both: () => void = () => undefined;
+      const areBoth = new Promise<void>((resolve) => {
+        both = resolve;
+      });
+      for (const tab of [page, other]) {
+        await tab.route('**/messages', (route) => areBoth.then(() => route.continue()));
+        sent.push(tab.waitForRequest('**/messages'));
+        await tab.getByRole('button', { name: 'Try again' }).click();
+      }
+      await Promise.all(sent);
+      both();
+      await message(page, 'I am back.').waitFor();
+      await failed.getByRole('button', { name: 'Try again' }).waitFor({ state: 'detached' });
+      await post('fault', 'done');
+      await message(page, 'Noted: done').waitFor();
+      expect(await message(page, 'I am back.').count()).toBe(1);
+    },
+  );
 
   itLong(
     'a turn whose request is too large names the next step, in the thread and in the inbox',
@@ -788,7 +794,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await page.locator('article.fault').count()).toBe(0);
   });
 
-  it('a call that waited for a person when its turn was stopped says that it was not run', async () => {
+  itLong('a call that waited for a person when its turn was stopped says that it was not run', async () => {
     const page = await stage.begin('unrun', 'write it');
     await page.locator('.call', { hasText: 'waits for a person' }).waitFor();
     await page.getByRole('button', { name: 'Stop', exact: true }).click();

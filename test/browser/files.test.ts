@@ -164,7 +164,7 @@ describe.skipIf(chromiumPath === null)('files in the message field', () => {
     expect(filesOf(posted ?? {}).map(({ name }) => name)).toEqual(['dropped.txt', 'chosen.png']);
   });
 
-  it('the first message of a conversation may be a file, which gives the title', async () => {
+  itLong('the first message of a conversation may be a file, which gives the title', async () => {
     const page = await stage.look('#/new');
     await choose(page, png('first.png'));
     await isUploaded(page, 1);

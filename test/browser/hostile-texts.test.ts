@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { itLong } from '../support/long.ts';
 import { message, sharedStage, write } from './support.ts';
 
 /**
@@ -189,12 +190,15 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
     await expectHarmless(page);
   });
 
-  it('hostile texts are text in a delegation, in the summary of a handoff and in the timeline', async () => {
-    const page = await stage.look('#/c/handed');
-    await post('handed', 'delegate it');
-    await message(page, 'noted').first().waitFor();
-    await write(page, 'hand it over');
-    await expect.poll(() => page.locator('article.by-agent').count()).toBeGreaterThan(2);
-    await expectHarmless(page);
-  });
+  itLong(
+    'hostile texts are text in a delegation, in the summary of a handoff and in the timeline',
+    async () => {
+      const page = await stage.look('#/c/handed');
+      await post('handed', 'delegate it');
+      await message(page, 'noted').first().waitFor();
+      await write(page, 'hand it over');
+      await expect.poll(() => page.locator('article.by-agent').count()).toBeGreaterThan(2);
+      await expectHarmless(page);
+    },
+  );
 });

@@ -2,7 +2,6 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
-import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
 
 const OPERATOR = 'a-token-that-operates-0123456789ab';
@@ -161,22 +160,25 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     ]);
   });
 
-  it('an unsent text with its files is of its writer: another person who signs in to the tab does not get it', async () => {
-    const page = await openAs(ALICE, 'draft');
-    await page.getByLabel('Message').fill('of Alice');
-    await page.locator('.composer input[type="file"]').setInputFiles('package.json');
-    const files = page.locator('.chosen-files li');
-    await files.waitFor();
-    await page.reload();
-    await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('of Alice');
-    await enterAs(page, ALICE);
-    expect(await page.getByLabel('Message').inputValue()).toBe('of Alice');
-    expect(await files.count()).toBe(1);
-    await enterAs(page, BOB);
-    expect(await page.getByLabel('Message').inputValue()).toBe('');
-    expect(await files.count()).toBe(0);
-    expect(await page.locator('.row .draft').count()).toBe(0);
-  });
+  itLong(
+    'an unsent text with its files is of its writer: another person who signs in to the tab does not get it',
+    async () => {
+      const page = await openAs(ALICE, 'draft');
+      await page.getByLabel('Message').fill('of Alice');
+      await page.locator('.composer input[type="file"]').setInputFiles('package.json');
+      const files = page.locator('.chosen-files li');
+      await files.waitFor();
+      await page.reload();
+      await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('of Alice');
+      await enterAs(page, ALICE);
+      expect(await page.getByLabel('Message').inputValue()).toBe('of Alice');
+      expect(await files.count()).toBe(1);
+      await enterAs(page, BOB);
+      expect(await page.getByLabel('Message').inputValue()).toBe('');
+      expect(await files.count()).toBe(0);
+      expect(await page.locator('.row .draft').count()).toBe(0);
+    },
+  );
 
   it('an unsent text is in the next tab that opens its conversation after its tab was closed, there alone, until it is sent', async () => {
     const first = await openAs(ALICE, 'closed');
@@ -223,11 +225,11 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     ['localStorage', 'parley.seen', ['no JSON', 'null', '{"since":"x","lengths":null}']],
     ['localStorage', 'parley.pins', ['no JSON', 'null', '[1,{}]']],
   ] as const;
-  it.each(broken.slice(0, hasLongTests ? undefined : 1))(
+  itLong.each(broken)(
     'anything in the %s under %s leaves the console usable',
     async (storage, name, texts) => {
       const page = await openAs(ALICE);
-      for (const text of hasLongTests ? texts : texts.slice(-2)) {
+      for (const text of texts) {
         await keep(page, storage, name, text);
         await page.reload();
         await message(page, 'Noted: hello').waitFor();

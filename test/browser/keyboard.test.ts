@@ -33,19 +33,24 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await page.keyboard.press('Enter');
   };
 
-  it('says why the key of an answer does nothing: no arrow key selected the call, or several wait', async () => {
-    const page = await stage.begin('several', 'two files');
-    const cards = page.locator('.ask-card');
-    await expect.poll(() => cards.count()).toBe(2);
-    await page.getByLabel('Message').press('Escape');
-    await page.keyboard.press('k');
-    await pressAlone(page, 'a');
-    await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Press an arrow key or Tab, then a.');
-    for (const key of ['ArrowUp', 'ArrowDown']) await page.keyboard.press(key);
-    await pressAlone(page, 'a');
-    await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Several calls wait here.');
-    expect(await cards.count()).toBe(2);
-  });
+  itLong(
+    'says why the key of an answer does nothing: no arrow key selected the call, or several wait',
+    async () => {
+      const page = await stage.begin('several', 'two files');
+      const cards = page.locator('.ask-card');
+      await expect.poll(() => cards.count()).toBe(2);
+      await page.getByLabel('Message').press('Escape');
+      await page.keyboard.press('k');
+      await pressAlone(page, 'a');
+      await expect
+        .poll(() => textOf(page.getByRole('alert')))
+        .toContain('Press an arrow key or Tab, then a.');
+      for (const key of ['ArrowUp', 'ArrowDown']) await page.keyboard.press(key);
+      await pressAlone(page, 'a');
+      await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Several calls wait here.');
+      expect(await cards.count()).toBe(2);
+    },
+  );
 
   it('arrow keys go through the calls that wait in an entry, and a key before them says what to do', async () => {
     const page = await stage.begin('through', 'ask both');
@@ -179,7 +184,7 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     },
   );
 
-  it.each(hasLongTests ? ['ArrowUp', 'k', 'G', 'link', 'newest'] : ['G'])(
+  itLong.each(['ArrowUp', 'k', 'G', 'link', 'newest'])(
     'the end of a long call that waits comes in no frame into sight by %s, and its key leads there first',
     async (way) => {
       const page = await stage.begin(`unread-${way}`, 'long one');

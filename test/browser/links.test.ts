@@ -73,7 +73,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     expect(page.url()).toMatch(/#\/$/);
   });
 
-  it('an address that the console does not have says so, and offers the list', async () => {
+  itLong('an address that the console does not have says so, and offers the list', async () => {
     const page = await stage.look('#/nonsense');
     await page.getByText('The console has no page with this address.').waitFor();
     await page.getByRole('link', { name: 'Open the list' }).click();

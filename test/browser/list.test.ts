@@ -71,7 +71,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     expect(await page.getByLabel('Find a conversation').inputValue()).toBe('');
   });
 
-  it('a row has one line of the newest text in its 44 pixels, unless something waits', async () => {
+  itLong('a row has one line of the newest text in its 44 pixels, unless something waits', async () => {
     const page = await stage.look();
     await until(() => textOf(row(page, 'Hello there').locator('.preview'))).toBe('Noted: Hello there');
     expect((await row(page, 'Hello there').boundingBox())?.height).toBe(44);

@@ -59,7 +59,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await focused(phone)).not.toBe('composer');
   });
 
-  it('Esc and a click beside it close the menu of a row, and nothing behind it moves', async () => {
+  itLong('Esc and a click beside it close the menu of a row, and nothing behind it moves', async () => {
     const page = await stage.look('#/c/first');
     const menu = page.getByRole('dialog');
     for (const close of [() => page.keyboard.press('Escape'), () => page.mouse.click(900, 20)]) {
@@ -186,7 +186,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await until(() => time.isVisible()).toBe(true);
   });
 
-  it('a conversation with a text that is not sent says so in the list, also after a reload', async () => {
+  itLong('a conversation with a text that is not sent says so in the list, also after a reload', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();
     const draft = row(page, 'Second words').getByText('draft', { exact: true });

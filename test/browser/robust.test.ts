@@ -107,32 +107,35 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await message(page, 'Noted: one more').waitFor();
   });
 
-  it('the end of a long thread and its state are shown while the older part is loaded, and the reader stays there', async () => {
-    await stage.api('POST', 'conversations/long/phase', { phase: 'execute', publisher: 'alice' });
-    const page = await stage.look('#/c/cut');
-    const whole: (() => void)[] = [];
-    await page.route(/\/long\/entries\?from=0&/, async (route) => {
-      await new Promise<void>((load) => whole.push(load));
-      await route.continue();
-    });
-    await page.evaluate("location.hash = '#/c/long'");
-    await message(page, `message ${LONG - 1}`).waitFor();
-    await page.getByText(new RegExp(`Loading the older part of ${LONG / 1_000},0\\d\\d entries`)).waitFor();
-    expect(await page.locator('.controls').getByLabel('Phase').inputValue()).toBe('execute');
-    await page.locator('.thread').hover();
-    const scrolled = () => page.evaluate<number>("document.querySelector('.thread').scrollTop");
-    const end = await scrolled();
-    await page.mouse.wheel(0, -600);
-    await expect.poll(scrolled).toBeLessThan(end - 550); // a wheel is not awaited
-    const read = message(page, new RegExp(`message ${LONG / 100 - 1}\\d\\d`)).first();
-    await read.waitFor();
-    const [text, at] = [await read.innerText(), await read.boundingBox()];
-    for (const load of whole) load();
-    await page.locator('.loading').waitFor({ state: 'detached' });
-    const there = page.locator('article', { hasText: text.split('\n').at(-1) ?? '' }).first();
-    const moved = async () => Math.abs(((await there.boundingBox())?.y ?? 9_999) - (at?.y ?? 0));
-    await expect.poll(moved).toBeLessThan(40); // heights above are estimates until they are rendered
-  });
+  itLong(
+    'the end of a long thread and its state are shown while the older part is loaded, and the reader stays there',
+    async () => {
+      await stage.api('POST', 'conversations/long/phase', { phase: 'execute', publisher: 'alice' });
+      const page = await stage.look('#/c/cut');
+      const whole: (() => void)[] = [];
+      await page.route(/\/long\/entries\?from=0&/, async (route) => {
+        await new Promise<void>((load) => whole.push(load));
+        await route.continue();
+      });
+      await page.evaluate("location.hash = '#/c/long'");
+      await message(page, `message ${LONG - 1}`).waitFor();
+      await page.getByText(new RegExp(`Loading the older part of ${LONG / 1_000},0\\d\\d entries`)).waitFor();
+      expect(await page.locator('.controls').getByLabel('Phase').inputValue()).toBe('execute');
+      await page.locator('.thread').hover();
+      const scrolled = () => page.evaluate<number>("document.querySelector('.thread').scrollTop");
+      const end = await scrolled();
+      await page.mouse.wheel(0, -600);
+      await expect.poll(scrolled).toBeLessThan(end - 550); // a wheel is not awaited
+      const read = message(page, new RegExp(`message ${LONG / 100 - 1}\\d\\d`)).first();
+      await read.waitFor();
+      const [text, at] = [await read.innerText(), await read.boundingBox()];
+      for (const load of whole) load();
+      await page.locator('.loading').waitFor({ state: 'detached' });
+      const there = page.locator('article', { hasText: text.split('\n').at(-1) ?? '' }).first();
+      const moved = async () => Math.abs(((await there.boundingBox())?.y ?? 9_999) - (at?.y ?? 0));
+      await expect.poll(moved).toBeLessThan(40); // heights above are estimates until they are rendered
+    },
+  );
 
   const ROUNDS = hasLongTests ? 3 : 1;
   it('the console continues after a reconnect with nothing missing or repeated', async () => {
@@ -190,7 +193,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect(await page.locator('.prose td.align-right').count()).toBe(1);
   });
 
-  it('the numbers of a list, and the titles of its links, are those that were written', async () => {
+  itLong('the numbers of a list, and the titles of its links, are those that were written', async () => {
     await post(
       'numbers',
       '816. is my ticket\n\nand\n\n7) seven\n8) [eight](https://example.org "the eighth")',

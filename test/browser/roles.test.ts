@@ -90,7 +90,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
     }
   });
 
-  it('a reason that was not sent is shown to a person who may approve and not post', async () => {
+  itLong('a reason that was not sent is shown to a person who may approve and not post', async () => {
     await stage.api('POST', 'conversations/late/messages', { content: 'write it' });
     const page = await enter('approve', '#/c/late');
     await page.getByLabel('Reason').fill('only this time');

@@ -161,7 +161,7 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     expect(covers.length).toBeLessThan(300); // the command is above, in full
   });
 
-  it('the first tap after a message was sent hits the button that it was meant for', async () => {
+  itLong('the first tap after a message was sent hits the button that it was meant for', async () => {
     await stage.post('tapped', 'hello');
     const page = await stage.look('#/c/tapped', PHONE);
     await message(page, 'Noted: hello').waitFor();
