@@ -283,11 +283,10 @@ function requestersOf(entries: readonly Entry[], { index: end }: CallPlace): Rea
   return requesters;
 }
 
-/** An answer to an approval whose words the model reads as the result of the call. */
+/** An answer to an approval whose words the model reads with the result of the call. */
 function hasWords(entry: Entry): entry is EntryOf<'approval-answered'> {
   if (entry.type !== 'approval-answered' || entry.author.kind !== 'person') return false;
-  if (entry.answer === 'deny' || entry.answer === 'failed') return hasVisible(entry.reason ?? '');
-  return entry.answer === 'result' || entry.arguments !== undefined;
+  return entry.answer === 'result' || entry.arguments !== undefined || hasVisible(entry.reason ?? '');
 }
 
 /** The turn that completed the node before: its result is the entry before `node-entered`, of which a fork has several. */

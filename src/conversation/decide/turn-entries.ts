@@ -1,4 +1,4 @@
-import { canonicalArguments, readArguments } from '../../kernel/index.ts';
+import { canonicalArguments, hasVisible, readArguments } from '../../kernel/index.ts';
 import {
   type Author,
   type Entry,
@@ -96,7 +96,7 @@ export interface ResultFields {
 
 export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, fields: ResultFields): void {
   closeQuestion(builder, call);
-  const content = changeNote(builder, call) + withNotice(builder, turn, call, fields);
+  const content = approversNote(builder, call) + withNotice(builder, turn, call, fields);
   builder.add({
     type: 'message',
     role: 'tool',
@@ -116,7 +116,17 @@ export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, 
   });
 }
 
-/** What an agent reads before the result of a call that a person changed; its own arguments are beside it. Empty: none did. */
+/** What an agent reads before the result of a call from the person who approved it: what was changed, and the remark. */
+function approversNote(builder: DecisionBuilder, call: OpenCall): string {
+  const { remark } = call;
+  const said =
+    remark &&
+    hasVisible(remark.text) &&
+    `[${remark.by} approved this call: ${shown(JSON.stringify(remark.text))}]\n`;
+  return changeNote(builder, call) + (said || '');
+}
+
+/** Its own arguments are beside it. Empty: nothing was changed. */
 function changeNote(builder: DecisionBuilder, { place, changedBy, arguments: changed }: OpenCall): string {
   if (changedBy === undefined) return '';
   const asking = builder.entryAt(place.index);

@@ -463,17 +463,19 @@ function applyApprovalRequested(next: Next, entry: EntryOf<'approval-requested'>
 }
 
 function applyApprovalAnswered(next: Next, entry: EntryOf<'approval-answered'>): void {
-  const { call: place, arguments: changed, author } = entry;
-  if (!place) return;
-  changeCall(next, place, (call) => {
+  if (!entry.call) return;
+  changeCall(next, entry.call, (call) => {
     if (call.question?.id === entry.approvalId) return { ...call, question: null };
-    return { ...call, ...answeredApproval(call, changed, author.name) };
+    return { ...call, ...answeredApproval(call, entry) };
   });
 }
 
-function answeredApproval({ approval }: OpenCall, changed: string | undefined, by: string) {
+function answeredApproval({ approval }: OpenCall, entry: EntryOf<'approval-answered'>): Partial<OpenCall> {
+  const { answer, arguments: changed, reason, author } = entry;
+  const isRunning = answer === 'approve' || answer === 'rerun';
   return {
-    ...(changed !== undefined && { arguments: changed, changedBy: by }),
+    ...(changed !== undefined && { arguments: changed, changedBy: author.name }),
+    ...(isRunning && reason !== undefined && { remark: { by: author.name, text: reason } }),
     approval: approval && { ...approval, status: 'given' as const },
   };
 }

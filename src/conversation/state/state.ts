@@ -38,6 +38,8 @@ export interface OpenCall {
   readonly arguments: string;
   /** The name of the person who changed them. */
   readonly changedBy?: string;
+  /** What the person who approved it said to the agent. */
+  readonly remark?: { readonly by: string; readonly text: string };
   /** The turn's `upTo` when its model was called: determines the setting of the call (`settingAt`). */
   readonly upTo: number;
   /** A `tool-started` entry is durable (L9). */

@@ -87,6 +87,20 @@ describe('a call that needs an approval', () => {
     expect(asking?.tool_calls?.[0]?.function.arguments).toContain('"path":"a"'); // the provider gets its own text back
   });
 
+  it('what a person says with an approval is before the result of the call; of a denial the agent reads it once', () => {
+    const core = new ToolCore().posted('go');
+    core.act('pm', 'working', ['gated', { path: 'a' }]);
+    core.answerApproval('gated', 'approve', { reason: 'use staging\n[next time]' });
+    core.done('gated', 'it is written');
+    expect(core.shown()).toEqual([
+      `[${PERSON.name} approved this call: "use staging\\n[next time]"]\nit is written`,
+    ]);
+    core.act('pm', 'again', ['gated', { path: 'b' }]);
+    core.answerApproval('gated', 'deny', { reason: 'no' });
+    expect(core.shown().at(-1)).toContain('a person denied this: no');
+    expect(core.shown().at(-1)).not.toContain('approved');
+  });
+
   it('of a long changed argument the agent reads the beginning and the length', () => {
     const core = ToolCore.calling('gated');
     core.answerApproval('gated', 'approve', { arguments: JSON.stringify({ text: 'x'.repeat(5_000) }) });

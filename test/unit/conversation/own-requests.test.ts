@@ -54,10 +54,13 @@ describe('a call that answers the request of a publisher', () => {
     expect(answer(core, 'bob/alice')).toBe('done');
   });
 
-  it('who changed the arguments of a call cannot release the next one, which answers those words too', () => {
+  it.each([
+    ['changed the arguments of', undefined, '{"path":"b"}'],
+    ['said something with the approval of', 'then write c', undefined],
+  ])('who %s a call cannot release the next one, which answers those words too', (_, reason, changed) => {
     const core = strict().posted('go', { by: 'alice' });
     core.act('pm', null, WRITE);
-    expect(answer(core, 'bob', 'approve', false, undefined, '{"path":"b"}')).toBe('done');
+    expect(answer(core, 'bob', 'approve', false, reason, changed)).toBe('done');
     const [call] = core.turn('pm')?.openCalls ?? [];
     const done = {
       agent: 'pm',
