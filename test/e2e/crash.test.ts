@@ -151,7 +151,7 @@ describe('a daemon that is killed', () => {
     expect(project.provider.requests.length).toBe(1);
   });
 
-  it('a second signal ends a stopping daemon at once', async () => {
+  itLong('a second signal ends a stopping daemon at once', async () => {
     const project = await open(() => ({ hang: 'after-headers' }), { shutdown: { graceMs: 60_000 } });
     const daemon = await project.up();
     const client = await project.connect();

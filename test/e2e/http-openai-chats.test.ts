@@ -5,6 +5,7 @@ import { EVERYBODY } from '../support/batch.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf, ofType } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { openProject } from '../support/project.ts';
 
 type Message = OpenAI.ChatCompletionMessageParam;
@@ -318,7 +319,7 @@ describe('chats over `/v1`', () => {
     expect(listed.find(({ id }) => id === first.conversation)?.title).toBe('Hello');
   });
 
-  it('a history of more than 1 MiB is taken', async () => {
+  itLong('a history of more than 1 MiB is taken', async () => {
     handler = ({ json }) => ({ text: `${json.messages?.length}` });
     const long = Array.from({ length: 40 }, (_, place) => user(`${place} ${'x'.repeat(40_000)}`));
     expect((await chat([...long, user('and?')])).text).toMatch(/^\d+$/);

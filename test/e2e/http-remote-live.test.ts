@@ -3,6 +3,7 @@ import type { ParleyClient } from '../../src/client/index.ts';
 import { readEvents } from '../support/event-source.ts';
 import { posting } from '../support/http.ts';
 import { perTest } from '../support/lifetime.ts';
+import { itLong } from '../support/long.ts';
 import { startProject } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 
@@ -57,25 +58,28 @@ describe.each(hasLongTests ? ['file', 'jetstream'] : ['file'])(
       reader.close();
     });
 
-    it('live text of a remote agent is streamed once to a client of `/v1` before the turn ends', async () => {
-      const response = await fetch(
-        `${project.http}/v1/chat/completions`,
-        posting({
-          model: 'critic',
-          stream: true,
-          messages: [{ role: 'user', content: 'How is it?' }],
-        }),
-      );
-      let text = '';
-      const reading = (async () => {
-        for await (const bytes of response.body ?? []) text += new TextDecoder().decode(bytes);
-      })();
-      const content = () => [...text.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part).join('');
-      reading.catch(() => undefined); // awaited below, unless the check before that fails
-      await expect.poll(content).toBe('Not ');
-      finish();
-      await reading;
-      expect(content()).toBe('Not bad.');
-    });
+    itLong(
+      'live text of a remote agent is streamed once to a client of `/v1` before the turn ends',
+      async () => {
+        const response = await fetch(
+          `${project.http}/v1/chat/completions`,
+          posting({
+            model: 'critic',
+            stream: true,
+            messages: [{ role: 'user', content: 'How is it?' }],
+          }),
+        );
+        let text = '';
+        const reading = (async () => {
+          for await (const bytes of response.body ?? []) text += new TextDecoder().decode(bytes);
+        })();
+        const content = () => [...text.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part).join('');
+        reading.catch(() => undefined); // awaited below, unless the check before that fails
+        await expect.poll(content).toBe('Not ');
+        finish();
+        await reading;
+        expect(content()).toBe('Not bad.');
+      },
+    );
   },
 );

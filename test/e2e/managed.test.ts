@@ -112,7 +112,7 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     },
   );
 
-  it.runIf(hasPython)('closing the terminal ends daemon and server', async () => {
+  it.runIf(hasPython && hasLongTests)('closing the terminal ends daemon and server', async () => {
     const terminal = openTerminal([
       launcher,
       'up',

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { layCable } from '../support/cable.ts';
+import { itLong } from '../support/long.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject, type Project, type RunningDaemon } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** Three addresses: nothing listens at the first, the other two lead to one server. */
 describe('a daemon with several NATS servers', () => {
@@ -47,7 +47,7 @@ describe('a daemon with several NATS servers', () => {
     expect(cables[1]?.connections).toBeGreaterThan(0);
   });
 
-  it.each(hasLongTests ? [true, false] : [true])(
+  itLong.each([true, false])(
     'doctor checks each of several servers (servers named again: %s)',
     async (isNamed) => {
       const nats = urls.map((url) => url.replace('//', '//al:geheim@')).join(',');

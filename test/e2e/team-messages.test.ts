@@ -211,7 +211,7 @@ describe('three messages within milliseconds', () => {
       return indexes ? [indexes.map(text)] : [];
     });
 
-  it('concurrent messages are processed in one turn at a time, in order, each once', async () => {
+  itLong('concurrent messages are processed in one turn at a time, in order, each once', async () => {
     const entries = await publishThree('steer');
     expect(shown(entries).flat()).toEqual(['first', 'second', 'third']);
     const turns = ofType(entries, 'turn-ended').map(({ outcome }) => outcome);

@@ -4,6 +4,7 @@ import { createSubjects } from '../../src/bus/index.ts';
 import { reserveSubjects } from '../../src/bus/nats/index.ts';
 import type { ParleyError } from '../../src/kernel/index.ts';
 import { perTest } from '../support/lifetime.ts';
+import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { recordingLog, startBroker } from '../unit/bus/support.ts';
 
@@ -51,7 +52,7 @@ describe('the registration of a daemon', { timeout: 60_000 }, () => {
     });
   });
 
-  it('a registration is refused by a daemon that answers requests as well', async () => {
+  itLong('a registration is refused by a daemon that answers requests as well', async () => {
     const first = await broker.bus();
     await first.register();
     await first.serve(['agents'], async () => ({ ok: true, body: {} }));
@@ -68,12 +69,15 @@ describe('the registration of a daemon', { timeout: 60_000 }, () => {
     });
   });
 
-  it('a registration is refused beside a daemon with logs of its own, even if its own logs are shared', async () => {
-    await (await broker.bus()).register();
-    await expect((await broker.bus({ store: 'jetstream' })).register()).rejects.toMatchObject({
-      code: 'DAEMON_ALREADY_SERVING',
-    });
-  });
+  itLong(
+    'a registration is refused beside a daemon with logs of its own, even if its own logs are shared',
+    async () => {
+      await (await broker.bus()).register();
+      await expect((await broker.bus({ store: 'jetstream' })).register()).rejects.toMatchObject({
+        code: 'DAEMON_ALREADY_SERVING',
+      });
+    },
+  );
 
   it('a registration is refused during a migration, and so is another migration, which learns the holder', async () => {
     const { log } = recordingLog();

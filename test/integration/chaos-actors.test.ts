@@ -136,19 +136,22 @@ describe('the tool server', () => {
 });
 
 describe('the small disk', () => {
-  it('the small disk is filled to the last byte and freed again, or reports why there is none', async () => {
-    const path = join(await directory(), 'disk');
-    const disk = await createDiskActor(path);
-    if (disk.kind === 'simulated') {
-      expect(disk.why).toMatch(/^no small disk can be mounted here \(.+\)$/);
-      return;
-    }
-    cleanups.push(() => disk.close());
-    await disk.fill();
-    await expect(writeFile(join(path, 'more'), 'x')).rejects.toMatchObject({ code: 'ENOSPC' });
-    await disk.free();
-    await writeFile(join(path, 'more'), 'x');
-  });
+  itLong(
+    'the small disk is filled to the last byte and freed again, or reports why there is none',
+    async () => {
+      const path = join(await directory(), 'disk');
+      const disk = await createDiskActor(path);
+      if (disk.kind === 'simulated') {
+        expect(disk.why).toMatch(/^no small disk can be mounted here \(.+\)$/);
+        return;
+      }
+      cleanups.push(() => disk.close());
+      await disk.fill();
+      await expect(writeFile(join(path, 'more'), 'x')).rejects.toMatchObject({ code: 'ENOSPC' });
+      await disk.free();
+      await writeFile(join(path, 'more'), 'x');
+    },
+  );
 
   it('the small disk is simulated, with the reason, if the system does not allow a mount', async () => {
     const disk = await createDiskActor(join(await directory(), 'disk'), 'parley-no-such-program');
@@ -221,22 +224,25 @@ describe('the daemon of a run', () => {
     expect(actor.findings).toEqual([]);
   });
 
-  it('a daemon is started again whatever ended it, and an unexpected end is a finding (ACTORS-DAEMON-1)', async () => {
-    const { actor } = await daemon(true, 30_000);
-    await actor.start();
-    const first = actor.pid;
-    await actor.kill(0);
-    await expect.poll(() => actor.starts).toBe(2);
-    expect(actor.findings).toEqual([]);
-    process.kill(actor.pid, 'SIGKILL');
-    await expect.poll(() => actor.starts).toBe(3);
-    expect(actor.findings).toEqual([expect.stringContaining('exit code null')]);
-    expect(actor.pid).not.toBe(first);
-    await actor.crashAt('before-recovery', 1, 200, () => undefined); // No work is outstanding, so it is never reached.
-    expect(actor.crashes).toEqual([]);
-    await actor.stopForGood();
-    expect(actor.pid).toBe(0);
-  });
+  itLong(
+    'a daemon is started again whatever ended it, and an unexpected end is a finding (ACTORS-DAEMON-1)',
+    async () => {
+      const { actor } = await daemon(true, 30_000);
+      await actor.start();
+      const first = actor.pid;
+      await actor.kill(0);
+      await expect.poll(() => actor.starts).toBe(2);
+      expect(actor.findings).toEqual([]);
+      process.kill(actor.pid, 'SIGKILL');
+      await expect.poll(() => actor.starts).toBe(3);
+      expect(actor.findings).toEqual([expect.stringContaining('exit code null')]);
+      expect(actor.pid).not.toBe(first);
+      await actor.crashAt('before-recovery', 1, 200, () => undefined); // No work is outstanding, so it is never reached.
+      expect(actor.crashes).toEqual([]);
+      await actor.stopForGood();
+      expect(actor.pid).toBe(0);
+    },
+  );
 });
 
 describe('what a run leaves', () => {

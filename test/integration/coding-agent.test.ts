@@ -10,6 +10,7 @@ import { findType } from '../../src/daemon/files/files.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
 import { newFolder } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { type SampleFile, sampleFile } from '../support/sample-files.ts';
 import { until } from '../support/steps.ts';
 import { PNG } from '../support/uploaded-files.ts';
@@ -208,16 +209,20 @@ describe('a coding agent', () => {
     expect(other.calls).toEqual([]);
   });
 
-  it.each([
+  const uses = [
     ['recall {"index":3}', '(recall) permitted'],
     ['shell {}', '(recall) shell is not offered in this turn'],
     ['broken-line {}', '{"code":-32700,"message":"this line is no JSON"}'],
-  ])('an agent without MCP over HTTP gets the tools from a program: use %s', async (use, text) => {
-    const { agent } = await agentWith(['--no-http']);
-    const tool = { function: { name: 'recall', description: 'reads', parameters: { type: 'object' } } };
-    const { turn } = turnOf(`use ${use}`, { tools: [tool] });
-    expect((await agent.handle(turn)).content).toBe(`the tool says: ${text}`);
-  });
+  ] as const;
+  it.each(uses.slice(0, hasLongTests ? undefined : 1))(
+    'an agent without MCP over HTTP gets the tools from a program: use %s',
+    async (use, text) => {
+      const { agent } = await agentWith(['--no-http']);
+      const tool = { function: { name: 'recall', description: 'reads', parameters: { type: 'object' } } };
+      const { turn } = turnOf(`use ${use}`, { tools: [tool] });
+      expect((await agent.handle(turn)).content).toBe(`the tool says: ${text}`);
+    },
+  );
 
   it('usage is that of the prompts, and the cost is what the session cost more', async () => {
     const { agent, folder } = await agentWith();
@@ -247,8 +252,8 @@ describe('a coding agent', () => {
 
   it.each([
     ['crash', /ended in the middle of a turn/],
-    ['fork-and-leave', /ended in the middle of a turn/],
-  ])(
+    ...(hasLongTests ? [['fork-and-leave', /ended in the middle of a turn/] as const] : []),
+  ] as const)(
     'after %s the turn fails with a next step, and the next one starts the agent anew',
     async (habit, why) => {
       const { agent } = await agentWith();
@@ -316,7 +321,8 @@ describe('a coding agent', () => {
     ]);
   });
 
-  it.each([
+  type Failure = readonly [agent: string, flags: string[], order: string, code: string, message: RegExp];
+  const failures: readonly Failure[] = [
     [
       'of an older version',
       ['--version', '0'],
@@ -368,7 +374,15 @@ describe('a coding agent', () => {
       'ACP_SILENT',
       /nothing for 1 s.*\(it says: .*JSON/,
     ],
-  ])(
+  ];
+  /** Of these a fast test has another one: of another version, and of a silence of one second. */
+  const variants = [
+    'of a newer version',
+    'that prints text and answers nothing',
+    'that begins no session',
+    'that answers with broken JSON',
+  ];
+  it.each(failures.filter(([agent]) => hasLongTests || !variants.includes(agent)))(
     'an agent %s fails with what to do',
     async (_, flags, order, code, message) => {
       const idleSeconds = message.source.includes('1 s') ? 1 : 20; // others have time to start

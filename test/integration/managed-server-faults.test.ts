@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { takeLock } from '../../src/bus/nats/managed/directory.ts';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
 import { errorWith } from '../support/error-with.ts';
+import { itLong } from '../support/long.ts';
 import { firstKept, openServerFolder, portOf, post, type ServerFolder } from '../support/managed-server.ts';
 import { isAlive } from '../support/mcp-tools.ts';
 
@@ -40,7 +41,7 @@ describe('a start that cannot succeed', () => {
     expect(portOf(await folder.start())).toBe(other);
   });
 
-  test('a start takes a free port once the files that its hint names are removed', async () => {
+  itLong('a start takes a free port once the files that its hint names are removed', async () => {
     const server = await folder.start();
     const port = portOf(server);
     const record = await folder.json('server.json');
@@ -118,7 +119,7 @@ describe('a start that cannot succeed', () => {
     );
   });
 
-  test('a start names the process of a running server that cannot be adopted', async () => {
+  itLong('a start names the process of a running server that cannot be adopted', async () => {
     const server = await folder.start();
     const seed = await readFile(server.nkey);
     await writeFile(server.nkey, 'SUAB');
@@ -131,17 +132,20 @@ describe('a start that cannot succeed', () => {
 });
 
 describe('a port that is edited while the server runs', () => {
-  test('an edited port applies from the next start, and until then the server is adopted at its old port', async () => {
-    const server = await folder.start();
-    const before = portOf(server);
-    const after = before === 29_999 ? before - 1 : before + 1;
-    const endpoint = await folder.json('endpoint.json');
-    await writeFile(join(folder.directory, 'endpoint.json'), JSON.stringify({ ...endpoint, port: after }));
-    const adopter = await folder.start();
-    expect(adopter).toMatchObject({ adopted: true, pid: server.pid, url: server.url });
-    await Promise.all([server.stop(), adopter.stop()]);
-    expect(portOf(await folder.start())).toBe(after);
-  });
+  itLong(
+    'an edited port applies from the next start, and until then the server is adopted at its old port',
+    async () => {
+      const server = await folder.start();
+      const before = portOf(server);
+      const after = before === 29_999 ? before - 1 : before + 1;
+      const endpoint = await folder.json('endpoint.json');
+      await writeFile(join(folder.directory, 'endpoint.json'), JSON.stringify({ ...endpoint, port: after }));
+      const adopter = await folder.start();
+      expect(adopter).toMatchObject({ adopted: true, pid: server.pid, url: server.url });
+      await Promise.all([server.stop(), adopter.stop()]);
+      expect(portOf(await folder.start())).toBe(after);
+    },
+  );
 });
 
 describe('files that are stale or half written', () => {

@@ -11,6 +11,7 @@ import type { McpServerSettings } from '../../src/tools/mcp/index.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { modernServer } from '../support/mcp-modern.mjs';
 import { openMcpTools } from '../support/mcp-tools.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** Revision 2026-07-28 beside the older ones, with servers of the official SDK and of none. */
 
@@ -153,16 +154,16 @@ describe('revision 2026-07-28', () => {
 });
 
 describe('an older revision', () => {
-  it.each([
-    ['exits', 'exit'],
-    ['says nothing', 'mute'],
-  ])('a program that %s at the first request is started as an old one', async (_, how) => {
-    const { call, tools } = await stageOf(program('mcp-old.mjs', how), 300);
-    await expect.poll(() => tools.status()[0]?.state).toBe('ready');
-    expect(await call('echo')).toEqual({ kind: 'completed', content: 'echo' });
-  });
+  it.each([...(hasLongTests ? [['exits', 'exit'] as const] : []), ['says nothing', 'mute']] as const)(
+    'a program that %s at the first request is started as an old one',
+    async (_, how) => {
+      const { call, tools } = await stageOf(program('mcp-old.mjs', how), 300);
+      await expect.poll(() => tools.status()[0]?.state).toBe('ready');
+      expect(await call('echo')).toEqual({ kind: 'completed', content: 'echo' });
+    },
+  );
 
-  it.each([500, 202])(
+  it.each(hasLongTests ? [500, 202] : [202])(
     'a server that answers %d to what it does not know is used as an old one',
     async (status) => {
       const { settings, headers } = await overHttp((method) =>

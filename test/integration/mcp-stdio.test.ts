@@ -163,7 +163,7 @@ describe('closing an MCP server over stdio', () => {
     expect(await toolbox.marks()).toEqual(expect.arrayContaining(['input ended', 'SIGTERM']));
   });
 
-  it('closing ends a program that is just starting', async () => {
+  itLong('closing ends a program that is just starting', async () => {
     toolbox = await openMcpTools((directory) => ({ it: program(directory) }));
     toolbox.tools.start();
     await toolbox.tools.close();

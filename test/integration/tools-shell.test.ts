@@ -185,7 +185,7 @@ describe('the shell tool', () => {
     await expect.poll(pipes).toBeLessThan(before + 10);
   });
 
-  it('shell leaves no pipe and no listener after many commands', async () => {
+  itLong('shell leaves no pipe and no listener after many commands', async () => {
     const toolbox = await openTools();
     const count = async () => (await readdir('/proc/self/fd')).length;
     await shell(toolbox, 'true');

@@ -6,6 +6,7 @@ import { posting } from '../support/http.ts';
 import { runCommand } from '../support/in-process.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { itLong } from '../support/long.ts';
 import { call } from '../support/route-rules.ts';
 import { type Guarded, startGuarded } from '../support/server-users.ts';
 
@@ -205,15 +206,18 @@ describe('a shared server with approvers', () => {
     await expectOperatorAlone(approvalId);
   });
 
-  it('the publisher of a message that waited for the end of a turn cannot approve its call, and the one that began the turn can', async () => {
-    await post('bob', 'slowly');
-    await followUntil(await client('ops'), demo, (all) => ofType(all, 'turn-started').length > 0);
-    const approvalId = await ask(demo, 'make it', { delivery: 'queue' });
-    expect(await answerAs('alice', approvalId)).toMatchObject(OWN);
-    expect(await isRun()).toBe(false);
-    expect(await answerAs('bob', approvalId)).toEqual({ accepted: true });
-    expect(await isRun()).toBe(true);
-  });
+  itLong(
+    'the publisher of a message that waited for the end of a turn cannot approve its call, and the one that began the turn can',
+    async () => {
+      await post('bob', 'slowly');
+      await followUntil(await client('ops'), demo, (all) => ofType(all, 'turn-started').length > 0);
+      const approvalId = await ask(demo, 'make it', { delivery: 'queue' });
+      expect(await answerAs('alice', approvalId)).toMatchObject(OWN);
+      expect(await isRun()).toBe(false);
+      expect(await answerAs('bob', approvalId)).toEqual({ accepted: true });
+      expect(await isRun()).toBe(true);
+    },
+  );
 
   async function expectOperatorAlone(approvalId: string): Promise<void> {
     expect(await answerAs('alice', approvalId)).toMatchObject(OWN);

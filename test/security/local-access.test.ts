@@ -306,7 +306,7 @@ describe.skipIf(!hasContainer)('a daemon where the system has no mount namespace
     }
   }
 
-  it('a program of a tool is not started where the data directory cannot be hidden from it', async () => {
+  itLong('a program of a tool is not started where the data directory cannot be hidden from it', async () => {
     const { result, stderr } = await attackUnder({});
     expect(result).toContain('DATA_NOT_HIDDEN');
     expect(result).not.toContain('searched');

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { callsOf, finished, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { openProject, type Project, scriptedSettings } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /**
  * An untrusted agent (its model was manipulated) calls tools, and tries to bypass the rules of `tools.policy`. The
@@ -90,6 +91,10 @@ class Arena {
   }
 }
 
+/** The fast tests have a sample of them, evenly taken: the unit tests of the rules have the others, too. */
+const sampleOf = <T>(cases: readonly T[]): readonly T[] =>
+  hasLongTests ? cases : cases.filter((_, index) => index % 3 === 0);
+
 const conversationOf = (name: string) => name.replace('.', '');
 const results = (entries: readonly Entry[]) =>
   callsOf(entries).flatMap((call) => call.results.map(({ content }) => content ?? ''));
@@ -104,7 +109,7 @@ describe('a rule that forbids @project/secret/', () => {
   beforeAll(() => arena.open());
   afterAll(() => arena.close());
 
-  const cases = [
+  const cases = sampleOf([
     ['by its name', 'secret/key.txt'],
     ['with "." at the start of the path', './secret/key.txt'],
     ['with "." inside of the path', 'secret/./key.txt'],
@@ -114,7 +119,7 @@ describe('a rule that forbids @project/secret/', () => {
     ['by a link to the folder', 'way/key.txt'],
     ['by a link to the file', 'file'],
     ['by a link to a link', 'again/key.txt'],
-  ].map(([how = '', path]) => {
+  ]).map(([how = '', path]) => {
     const given = { path: `@project/${path}` };
     return [how, arena.add(['fs_read', given], ['fs_search', { ...given, query: 'text that no' }])] as const;
   });
@@ -194,7 +199,7 @@ describe('a protected path', () => {
   afterAll(() => arena.close());
   const write = (path: string) => arena.add(['fs_write', { path: `@project/${path}`, content: 'x' }]);
 
-  const cases = [
+  const cases = sampleOf([
     ...['config/agents/lead.md', 'config/agents/new.md', 'config/parley.yaml', 'CONFIG/parley.yaml'],
     ...[
       '.git/config',
@@ -208,7 +213,7 @@ describe('a protected path', () => {
       '.npmrc',
     ],
     ...['.gitlab-ci.yml', '.bashrc', '.ssh/authorized_keys'],
-  ].map((path) => [path, write(path)] as const);
+  ]).map((path) => [path, write(path)] as const);
   it.each(cases)(
     'writing to the protected path %s needs an approval, though fs_write is safe and allowed',
     async (path, name) => {
@@ -285,7 +290,7 @@ describe('secrets in the project', () => {
     expect(found).not.toMatch(/\.npmrc:|\.aws|\.env:|hard:/);
   });
 
-  const asked = ['.npmrc', '.NPMRC', '.aws/credentials', 'docs/id_rsa', 'docs/.env.local'].map(
+  const asked = sampleOf(['.npmrc', '.NPMRC', '.aws/credentials', 'docs/id_rsa', 'docs/.env.local']).map(
     (path) => [path, arena.add(['fs_read', { path: `@project/${path}` }])] as const,
   );
   it.each(asked)('reading %s waits for a person, though fs_read is allowed', async (path, name) => {
@@ -354,7 +359,7 @@ describe('a rule that allows a command', () => {
     await other.close();
   });
 
-  const cases = [
+  const cases = sampleOf([
     ...['echo a; touch hacked', 'echo a\ntouch hacked', 'echo a && touch hacked', 'echo a | touch hacked'],
     ...[
       'echo a & touch hacked',
@@ -364,7 +369,7 @@ describe('a rule that allows a command', () => {
       'echo "$(id)"',
     ],
     ...['echo a # b', 'echo *', 'echo $HOME', 'echo a\\\nb', 'echo ~', 'echo {a,b}', "echo 'a\nb'"],
-  ].map((command) => [command, shell(command)] as const);
+  ]).map((command) => [command, shell(command)] as const);
   it.each(cases)('the rule for a command does not release %j', async (_, name) => {
     const entries = await arena.run(name);
     expect(started(entries)).toEqual([]);
@@ -379,19 +384,19 @@ describe('a rule that forbids a command', () => {
   beforeAll(() => arena.open());
   afterAll(() => arena.close());
 
-  const cases = [
+  const cases = sampleOf([
     'touch h',
     'true; touch h',
     'true && to"uc"h h',
     'X=1 /usr/bin/touch h',
     'true | touch h',
-  ].map((command) => [command, arena.add(['shell', { command }])] as const);
+  ]).map((command) => [command, arena.add(['shell', { command }])] as const);
   it.each(cases)('the rule against a command cannot be bypassed by %j', async (_, name) => {
     expect(results(await arena.run(name))).toEqual([expect.stringContaining('FORBIDDEN')]);
     expect(await arena.content('h')).toBeNull();
   });
 
-  const unseen = [
+  const unseen = sampleOf([
     ...['$(echo touch) h', 't\\ouch h', 'eval "touch h"', '{ touch h; }', 'true\n! touch h', 'env touch h'],
     ...[
       'timeout 5 touch h',
@@ -408,7 +413,7 @@ describe('a rule that forbids a command', () => {
       'choom -n 1 -- touch h',
       "git -c alias.x='!touch h' x",
     ],
-  ].map((command) => [command, arena.add(['shell', { command }])] as const);
+  ]).map((command) => [command, arena.add(['shell', { command }])] as const);
   it.each(unseen)('the command %j cannot be parsed, so it needs an approval', async (_, name) => {
     const entries = await arena.run(name);
     expect(started(entries)).toEqual([]);
