@@ -362,6 +362,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await textOf(page.locator('.call'))).toContain(
       'program asked “Which day?” and got {"day":"monday","seats":3',
     );
+    expect(await textOf(page.locator('.call'))).toMatch(/Approved by \w+.*"window":true\} from \w+/s);
   });
 
   itLong(

@@ -59,11 +59,12 @@ export function portableEntry({ ingressSequence: _, ...entry }: Entry): Entry {
 function markdownFromEntries(entries: readonly Entry[]): string {
   const title = entries.findLast((entry) => entry.type === 'title-set')?.title;
   const givenBy = new Map<string, string>();
+  const forms = new Set<string>();
   const parts = entries.flatMap((entry) => {
     if (entry.type === 'message') return messagePart(entry, givenBy);
     if (entry.type === 'approval-answered' && entry.answer === 'result' && entry.call)
       givenBy.set(placeOf(entry), entry.author.name);
-    if (isOfApproval(entry)) return approvalPart(entry);
+    if (isOfApproval(entry)) return approvalPart(entry, forms);
     return isOfRun(entry) ? runPart(entry) : [];
   });
   return [...(title === undefined ? [] : [`# ${inOneLine(title)}`]), ...parts].join('\n\n');
@@ -75,18 +76,28 @@ function isOfApproval(entry: Entry): entry is ApprovalEntry {
   return entry.type === 'approval-requested' || entry.type === 'approval-answered';
 }
 
-/** The name comes last, so that it cannot end the sentence and begin another one. */
-function approvalPart(entry: ApprovalEntry): string {
+/** The name comes last, so that it cannot end the sentence and begin another one. `forms`: the approvals that are forms of servers. */
+function approvalPart(entry: ApprovalEntry, forms: Set<string>): string {
   const about = `${placeOf(entry)} (${timeAndIndex(entry)})`;
   if (entry.type === 'approval-answered') {
-    const { arguments: changed } = entry;
-    const answer = visible(
-      answeredBy(entry.answer, entry.author.name, { ...entry, isChanged: changed !== undefined }),
-    );
+    const { answer, author, arguments: changed } = entry;
+    const isForm = forms.has(entry.approvalId);
+    const isChanged = !isForm && changed !== undefined;
+    const given =
+      isForm && changed
+        ? `Answered by ${author.name}`
+        : answeredBy(answer, author.name, { ...entry, isChanged });
     return joined(
-      `${about}: ${answer}`,
+      `${about}: ${visible(given)}`,
       changed && fenced(changed),
       entry.reason && `Reason:\n\n${quoted(escapeHidden(entry.reason))}`,
+    );
+  }
+  if (entry.asks) {
+    forms.add(entry.approvalId);
+    return joined(
+      `${about}: The server ${visible(entry.asks.server)} asks a person`,
+      quoted(escapeHidden(entry.asks.message)),
     );
   }
   if (entry.mayHaveRun) return `${about}: It may have run already, so its outcome is needed`;

@@ -81,6 +81,19 @@ a \`\`\` fence
         ...failure,
         content: failedAnswer({ code: 'TIMEOUT', message: 'too\nslow' }, 'I will'),
       },
+      {
+        ...ask,
+        mayHaveRun: false,
+        approvalId: 'f',
+        asks: { server: 'trips', message: 'Which day?', schema: {} },
+      },
+      {
+        ...answered,
+        author: { ...answered.author, name: 'Bob' },
+        approvalId: 'f',
+        answer: 'approve',
+        arguments: '{"day":"mon"}',
+      },
     ].map((entry, index) => ({ index, id: `${index}`, createdAt: at, ...entry }) as unknown as Entry);
     expect(
       exportEntries(all, 'markdown'),
@@ -112,7 +125,17 @@ Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 6): Expired without an answer
 
 > I will
 
-The model call failed: TIMEOUT: too slow`);
+The model call failed: TIMEOUT: too slow
+
+Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 8): The server trips asks a person
+
+> Which day?
+
+Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 9): Answered by Bob
+
+\`\`\`
+{"day":"mon"}
+\`\`\``);
   });
 
   it('no name, reason or failure looks like an approval of another person, in Markdown (EXPORT-1)', () => {

@@ -22,6 +22,8 @@ export interface Call {
   readonly approval: Approval | null;
   /** Null while its approval is pending. */
   readonly answer: EntryOf<'approval-answered'> | null;
+  /** The answer that let it run, if its approval is now a form of its server. */
+  readonly released?: EntryOf<'approval-answered'> | null | undefined;
   readonly result: MessageEntry | null;
   /** The author of the message that is the result; null: no message is. */
   readonly resultBy: string | null;

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import type { ModelFailure, ReportedCall } from '../../../conversation/index.ts';
+import type { EntryOf, ModelFailure, ReportedCall } from '../../../conversation/index.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { answeredBy } from '../../../conversation/log/words.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
@@ -80,10 +80,9 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
   const failure = failureOf(call);
   const reported = call.status === 'running' ? activityOf(conversation, agent)?.progress : undefined;
   const progress = reported?.tool === call.tool ? reported.text : '';
-  const { approval, answer, result } = call;
+  const { approval, answer, released, result } = call;
   const files = result ? filesOf(result) : [];
   const given = answer?.arguments;
-  const grant = answer?.grant;
   const state = `${stateText(call)}${progress && `: ${escapeHidden(progress)}`}`;
   return (
     <div class={`call frame text-small ${status}`}>
@@ -107,19 +106,17 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
       {approval && !answer && !result && (
         <ApprovalCard key={approval.approvalId} {...{ approval, call, agent }} />
       )}
+      {released && <p class="muted answered text-tiny">{answerText(released, true)}</p>}
       {answer && (
         <p class="muted answered text-tiny">
-          <span>
-            {escapeHidden(
-              answeredBy(answer.answer, answer.author.name, {
-                ...answer,
-                isChanged: given !== undefined && !approval?.asks,
-              }),
-            )}
-          </span>
-          {answer.reason && <>: {escapeHidden(answer.reason)}</>}
-          {grant !== undefined && (
-            <LinkButton onClick={() => jumpTo(grant)}>Show what was allowed</LinkButton>
+          {approval?.asks &&
+            `${escapeHidden(approval.asks.server)} asked “${escapeHidden(approval.asks.message)}” `}
+          {approval?.asks && given ? (
+            <>
+              and got <code>{argumentsLine(given)}</code> from {escapeHidden(answer.author.name)}
+            </>
+          ) : (
+            answerText(answer, !approval?.asks)
           )}
         </p>
       )}
@@ -139,13 +136,20 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
           />
         </>
       )}
-      {approval?.asks && given && (
-        <p class="muted answered text-tiny">
-          {escapeHidden(approval.asks.server)} asked “{escapeHidden(approval.asks.message)}” and got{' '}
-          <code>{argumentsLine(given)}</code>
-        </p>
-      )}
     </div>
+  );
+}
+
+/** Who answered, how and why. */
+function answerText(entry: EntryOf<'approval-answered'>, isOfCall: boolean): ComponentChildren {
+  const { answer, author, arguments: changed, reason, grant } = entry;
+  const isChanged = isOfCall && changed !== undefined;
+  return (
+    <>
+      <span>{escapeHidden(answeredBy(answer, author.name, { ...entry, isChanged }))}</span>
+      {reason && <>: {escapeHidden(reason)}</>}
+      {grant !== undefined && <LinkButton onClick={() => jumpTo(grant)}>Show what was allowed</LinkButton>}
+    </>
   );
 }
 
