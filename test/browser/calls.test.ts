@@ -710,8 +710,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       expect(await textOf(answer.locator('.failure'))).toMatch(/Ask less often\.\s*RATE_LIMITED/);
       await failed.getByRole('button', { name: 'Ask another agent' }).click();
       await failed.getByRole('button', { name: /Dev/ }).click();
-      await expect.poll(() => page.getByLabel('Message').inputValue()).toMatch(/^@dev /);
-      await page.getByLabel('Message').fill('');
+      await message(page, /Noted: .*Please continue for/s).waitFor();
       await failed.getByRole('button', { name: 'Open the request' }).click();
       await page.locator('.answer-panel .account').waitFor();
       await page.evaluate("location.hash = '#/c/fault'");

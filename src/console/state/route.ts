@@ -102,9 +102,9 @@ export function showEntry(conversation: string, index: number): void {
 const field = () => document.getElementById('composer');
 
 /** Opens a conversation and puts the cursor into its message field, or writes there. */
-export function writeIn(conversation: string, write = () => field()?.focus()): void {
+export function writeIn(conversation: string): void {
   const isShown = () => opened.value?.id === conversation && field() !== null;
-  whenReady(linkTo.conversation(conversation), isShown, write);
+  whenReady(linkTo.conversation(conversation), isShown, () => field()?.focus());
 }
 
 /** The same for a new conversation. */

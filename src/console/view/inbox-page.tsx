@@ -21,8 +21,8 @@ import {
   readEntries,
 } from '../state/inbox.ts';
 import { InConversation } from '../state/kept.ts';
-import { isWriting, writeTo } from '../state/keys.ts';
-import { linkTo, showEntry, writeIn } from '../state/route.ts';
+import { isWriting } from '../state/keys.ts';
+import { linkTo, showEntry } from '../state/route.ts';
 import { isAway } from '../state/session.ts';
 import { Markdown } from './markdown/markdown.tsx';
 import { Button, QuietButton } from './parts/controls.tsx';
@@ -290,7 +290,7 @@ interface ContentProps {
 }
 
 function Content({ item, content, isOver, onDone, onDismiss }: ContentProps) {
-  const { kind, conversation, agent, entry } = item;
+  const { kind, conversation, agent } = item;
   switch (content.kind) {
     case 'approval':
       return <ApprovalCard {...content} {...{ agent, isOver, onDone }} />;
@@ -308,8 +308,7 @@ function Content({ item, content, isOver, onDone, onDismiss }: ContentProps) {
           <EndedActions
             {...{ conversation, agent, outcome: kind, onDone }}
             code={content.kind === 'ended' ? content.code : null}
-            failed={kind === 'failed' ? entry : null}
-            onAsk={(slug, text) => writeIn(conversation, () => writeTo(slug, text))}
+            failed={content.kind === 'ended' ? content.failed : null}
           >
             <Button shortcut="x" onClick={onDismiss}>
               Dismiss

@@ -249,8 +249,20 @@ function applyMessage(next: Next, entry: MessageEntry): void {
   else if (entry.role === 'assistant' && entry.author.kind === 'agent') applyAnswer(next, entry);
   else addWaiting(next, entry, entry.delivery ?? 'steer', 0);
   const { kind, id } = entry.author;
-  if (kind === 'person' && next.people.length < MOST_PEOPLE && !next.people.includes(id))
-    next.people = [...next.people, id];
+  if (kind !== 'person') return;
+  if (next.people.length < MOST_PEOPLE && !next.people.includes(id)) next.people = [...next.people, id];
+  if (entry.replyTo !== undefined) answerFailure(next, entry.replyTo);
+}
+
+/** A post that names the failure of an agent: a person has dealt with it, for example asked another agent. */
+function answerFailure(next: Next, failure: string): void {
+  for (const slug of Object.keys(next.agents)) {
+    const { failedAt, failure: newest } = agentState(next, slug);
+    if (failedAt === null || newest !== failure) continue;
+    changeAgent(next, slug, (agent) => {
+      agent.failedAt = null;
+    });
+  }
 }
 
 const MOST_PEOPLE = 50;
@@ -307,6 +319,7 @@ function applyAnswer(next: Next, entry: MessageEntry): void {
       agent.reported = { tokens: reported.tokens + inputTokens + outputTokens, usd: reported.usd + usd };
     }
     agent.executionMs += entry.duration ?? 0;
+    if (entry.partType === 'error') agent.failure = entry.id;
     const { sessionId: id = agent.session?.id, turnId } = entry;
     // Only an answer of a turn: what a history from elsewhere says of sessions has no effect.
     const isNew = id !== undefined && id !== agent.session?.id && turnId === agent.turn?.turnId;
@@ -567,6 +580,7 @@ function copyOfAgent(agent: AgentState): Mutable<AgentState> {
     stopped: agent.stopped,
     limitedBy: agent.limitedBy,
     failedAt: agent.failedAt,
+    failure: agent.failure,
     executionMs: agent.executionMs,
     tokenRatio: agent.tokenRatio,
     used: agent.used,

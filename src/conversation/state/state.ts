@@ -187,8 +187,10 @@ export interface AgentState {
   readonly stopped: boolean | null;
   /** The `limit-reached` that ended its last turn: `resume` starts a turn on it. */
   readonly limitedBy: number | null;
-  /** The `turn-ended` of its last turn, if that failed. */
+  /** The `turn-ended` of its last turn, if that failed and no post answers the failure (`replyTo`). */
   readonly failedAt: number | null;
+  /** The id of its last message that says why a model call failed. */
+  readonly failure: string | null;
   /** Milliseconds spent in model calls and tools. */
   readonly executionMs: number;
   /** Real tokens per estimated token, from the newest usage report. */
@@ -286,6 +288,7 @@ const EMPTY_AGENT: AgentState = {
   stopped: null,
   limitedBy: null,
   failedAt: null,
+  failure: null,
   executionMs: 0,
   tokenRatio: 1,
   used: NOTHING_USED,

@@ -67,6 +67,7 @@ describe('what needs a person', () => {
       kind: 'ended',
       text: 'It took too long',
       code: 'turnSeconds',
+      failed: null,
     });
     expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [])).toEqual({ kind: 'elsewhere' });
   });

@@ -78,15 +78,19 @@ describe('the activity of a conversation', () => {
     });
   });
 
-  it('names a failed last turn with its code until the next turn of that agent begins', () => {
+  it('names a failed last turn with its code until the next turn of that agent begins, or a post answers the failure', () => {
     const failure = {
-      ...{ type: 'message', role: 'assistant', partType: 'error' },
+      ...{ id: 'failure', type: 'message', role: 'assistant', partType: 'error' },
       content: 'LLM_ERROR {"code":"FAKE"}\n\nLLM_ERROR {"code":"RATE_LIMITED","message":"slow down"}',
     };
     const failed = log(person, started, failure, ended('failed'));
     expect(stored(failed)).toEqual([
       { agent: 'pm', status: 'failed', since: at(3), of: 'RATE_LIMITED', entry: 2 },
     ]);
+    const others = ['else', 'failure'].map((replyTo) => ({ ...person, to: ['dev'], replyTo }));
+    const passed = log(person, started, failure, ended('failed'), ...others);
+    expect(stored(passed.slice(0, -1)).map(({ status }) => status)).toEqual(['failed']);
+    expect(stored(passed)).toEqual([]);
     const again = log(person, started, failure, ended('failed'), person, {
       ...started,
       turnId: 'u',

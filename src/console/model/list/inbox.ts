@@ -70,8 +70,13 @@ export type InboxContent =
       readonly call: Call;
     } & Asked)
   | ({ readonly kind: 'question'; readonly question: Question } & Asked)
-  /** `code`: of the failure, or the name of the limit. */
-  | { readonly kind: 'ended'; readonly text: string; readonly code: string }
+  /** `code`: of the failure, or the name of the limit. `failed`: the entry of the failure. */
+  | {
+      readonly kind: 'ended';
+      readonly text: string;
+      readonly code: string;
+      readonly failed: Pick<Entry, 'id' | 'index'> | null;
+    }
   | { readonly kind: 'elsewhere' };
 
 interface Asked {
@@ -107,10 +112,11 @@ export function contentOf(
   [entry, ...before]: readonly Entry[],
 ): InboxContent {
   if (entry?.type === 'approval-requested') return approvalOf(entry, before);
-  if (entry?.type === 'limit-reached') return { kind: 'ended', text: entry.content, code: entry.limit };
+  if (entry?.type === 'limit-reached')
+    return { kind: 'ended', text: entry.content, code: entry.limit, failed: null };
   if (entry?.type !== 'message') return { kind: 'elsewhere' };
   const { failure } = splitMessage(entry);
-  if (failure) return { kind: 'ended', text: failure.message, code: failure.code };
+  if (failure) return { kind: 'ended', text: failure.message, code: failure.code, failed: entry };
   const call = callsOf(entry)[position];
   const question = call && questionOf(call, agent);
   if (!question) return { kind: 'elsewhere' };

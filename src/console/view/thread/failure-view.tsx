@@ -7,7 +7,6 @@ import { requests } from '../../api/requests.ts';
 import type { EndedTurn } from '../../model/thread/blocks.ts';
 import { type Advice, adviceOn } from '../../model/thread/failure.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
-import { writeTo } from '../../state/keys.ts';
 import { go, jumpTo, linkTo } from '../../state/route.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
@@ -46,7 +45,7 @@ interface ContinueProps {
   readonly agent: string;
   readonly outcome: EndedTurn['outcome'];
   /** The entry of the failed call, which "why?" explains; null: what ended the turn is shown already. */
-  readonly failed: number | null;
+  readonly failed: Pick<Entry, 'id' | 'index'> | null;
   readonly isFutile: boolean;
   readonly onDone?: () => void;
 }
@@ -59,7 +58,7 @@ function ContinueButton({ conversation, agent, outcome, failed, isFutile, onDone
       isLimited
         ? requests.resume(conversation, { agent, ...sender() })
         : requests.post(conversation, {
-            id: failed === null ? crypto.randomUUID() : `after-${failed}`, // once, from two tabs too
+            id: failed === null ? crypto.randomUUID() : `after-${failed.index}`, // once, from two tabs too
             content: 'Continue.',
             to: [agent],
             ...sender(),
@@ -107,18 +106,25 @@ interface ActionsProps {
 interface EndedProps extends Omit<ContinueProps, 'isFutile'> {
   /** The code of the failure, or the name of the limit; null: not known. */
   readonly code: string | null;
-  readonly onAsk: (slug: string, text: string) => void;
   readonly children?: ComponentChildren;
 }
 
 /** The answers to a turn that ended early, the same in the thread and in the inbox. */
-export function EndedActions({ code, onAsk, children, ...again }: EndedProps) {
+export function EndedActions({ code, children, ...again }: EndedProps) {
   const [isChoosing, choose] = useState(false);
-  const { conversation, agent, outcome, failed } = again;
+  const { conversation, agent, outcome, failed, onDone } = again;
   const others = agents.value.filter(({ slug }) => slug !== agent);
   const advice = adviceOn(code, agents.value.find(({ slug }) => slug === agent)?.model);
   const fails = advice?.fails ?? null;
   const isFutile = fails !== null;
+  const words = `Please continue for ${nameOf(agent)}.`;
+  const ask = async (slug: string) => {
+    const id = failed === null ? crypto.randomUUID() : `after-${failed.index}-${slug}`;
+    const post = { id, content: words, to: [slug], ...(failed && { replyTo: failed.id }), ...sender() };
+    if (!(await attempt(() => requests.post(conversation, post)))) return;
+    choose(false);
+    onDone?.();
+  };
   const button = (outcome === 'failed' || isOperator.value) && <ContinueButton {...{ ...again, isFutile }} />;
   return (
     <div class="buttons">
@@ -130,7 +136,7 @@ export function EndedActions({ code, onAsk, children, ...again }: EndedProps) {
         </Button>
       )}
       {failed !== null && (
-        <Button onClick={() => go(linkTo.panel(conversation, { kind: 'why', index: failed }))}>
+        <Button onClick={() => go(linkTo.panel(conversation, { kind: 'why', index: failed.index }))}>
           Open the request
         </Button>
       )}
@@ -139,7 +145,7 @@ export function EndedActions({ code, onAsk, children, ...again }: EndedProps) {
       {isChoosing && (
         <div class="buttons choice">
           {others.map(({ slug }) => (
-            <Button key={slug} onClick={() => onAsk(slug, `please continue for ${nameOf(agent)}`)}>
+            <Button key={slug} title={`Posts “${words}” in your name`} onClick={() => void ask(slug)}>
               <Avatar id={slug} size="small" />
               {nameOf(slug)}
               {absentAgents.value.has(slug) && ' (not connected)'}
@@ -166,8 +172,7 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
   return (
     <EndedActions
       {...{ conversation: id, agent, outcome: ended.outcome, code: codeOf(reason) }}
-      failed={reason?.type === 'message' ? reason.index : null}
-      onAsk={writeTo}
+      failed={reason?.type === 'message' ? reason : null}
     />
   );
 }
