@@ -88,9 +88,9 @@ function partsOf(sources: RequestSources, setup: AgentSetup): [name: string, val
     ],
     ...tools.map((tool): [string, unknown] => [`tool.${tool.name}`, tool]),
     ['view', { viewPolicy, historyLimits }],
-    ...[...workflows.values()].map(({ id, start, nodes }): [string, unknown] => [
+    ...[...workflows.values()].map(({ id, start, nodes, answers }): [string, unknown] => [
       `workflow.${id}`,
-      { id, start, nodes },
+      { id, start, nodes, ...(answers && { answers }) },
     ]),
   ];
 }
@@ -323,6 +323,7 @@ const partSchemas = {
   workflow: z.looseObject({
     id: z.string(),
     start: z.string(),
+    answers: anyRecord.optional(),
     nodes: z.record(
       z.string(),
       z.looseObject({

@@ -11,6 +11,7 @@ import {
   sourcesOf,
   textsOf,
 } from '../../../src/agents/index.ts';
+import type { Workflow } from '../../../src/conversation/index.ts';
 import { Log, PROFILE, sourcesOf as plainSources } from './support.ts';
 
 const TOOL = {
@@ -30,10 +31,19 @@ function sourcesWithAllParts(): RequestSources {
     ['shell', { ...TOOL, name: 'shell' }],
   ]);
   const card = { ...pm.card, tools: ['mcp__web__*', 'mcp__gone__*', 'handoff'] };
-  const nodes = { build: { agent: 'pm', brief: 'Build.', outcomes: { done: 'end', again: 'build' } } };
+  const build = {
+    agent: 'pm',
+    brief: 'Build.',
+    tools: ['handoff'],
+    outcomes: { done: 'end', again: 'build' },
+    after: ['build'],
+    answers: { title: 'NODE' },
+    next: [{ when: { path: 'a', equals: 1 }, to: 'end' }],
+  };
+  const ship = { id: 'ship', start: 'build', nodes: { build }, answers: { title: 'RUN' } };
   return {
     ...plain,
-    workflows: new Map([['ship', { id: 'ship', start: 'build', nodes }]]),
+    workflows: new Map([['ship', ship satisfies Required<Workflow>]]),
     tools: () => tools,
     availability: () => ({ rules: [{ match: { url: 'x' }, ruling: 'runs' }], otherwise: 'asks' }),
     agents: new Map([
@@ -79,7 +89,7 @@ describe('a definition', () => {
     const definition = defined(sources);
     const again = await stored(definition);
     expect(hashAt(logWithTurns(), sourcesOf(again))).toBe(hashAt(logWithTurns(), sources));
-    expect(sourcesOf(again).workflows.get('ship')?.nodes).toEqual(sources.workflows.get('ship')?.nodes);
+    expect(sourcesOf(again).workflows).toEqual(sources.workflows);
   });
 
   it('an edit changes the hash of one part of a definition', () => {
