@@ -24,7 +24,14 @@ export { importedLog, withOwnApprovals } from './decide/fork.ts';
 export type { HireRequest } from './decide/hiring.ts';
 export { route } from './decide/posting.ts';
 export * from './decide/repair.ts';
-export { conditionText, filledBrief, missingForRun, pathFault, REFERENCE } from './decide/runs.ts';
+export {
+  conditionText,
+  filledBrief,
+  missingForRun,
+  pathFault,
+  REFERENCE,
+  schemaOfNode,
+} from './decide/runs.ts';
 export * from './exchange/export.ts';
 export { entriesFromMessages, quotedHistory } from './exchange/legacy-messages.ts';
 export * from './exchange/openai-parts.ts';

@@ -1,5 +1,6 @@
 import {
   type AgentCard,
+  END,
   escapeMarkers,
   escapeTokens,
   filledBrief,
@@ -8,9 +9,12 @@ import {
   nodeOf,
   type Roster,
   type Run,
+  schemaOfNode,
   schemaWords,
   targetsOf,
   type ViewMessage,
+  type Workflow,
+  type WorkflowNode,
   type Workflows,
 } from '../../conversation/index.ts';
 import type { JsonRecord } from '../../kernel/index.ts';
@@ -96,17 +100,27 @@ export function runContext(run: Run, workflows: Workflows): readonly ViewMessage
     before.length > 0
       ? `STEP ${NOT_FROM_A_PERSON}\n${before.join('\n\n')}`
       : `STEP ${NOT_FROM_A_PERSON}\nThis is the first node of the run.`;
-  const typed = node.answers ?? workflows.get(run.workflowId)?.answers;
-  const which = node.answers ? '' : ' if the outcome ends the run';
-  const value = typed
-    ? `\n\nGive complete_node a \`value\`${which}, which matches this JSON Schema:\n${JSON.stringify(typed)}`
-    : '';
+  const value = valueWords(node, workflows.get(run.workflowId));
   const texts = [
     `RUN_DIRECTIVE ${NOT_FROM_A_PERSON}\nYou are executing the node ${run.node} of the workflow ${run.workflowId}. Do what its brief says, and nothing of other nodes. When it is done, call complete_node with one of its outcomes; until then the run does not move on.`,
     `NODE_BRIEF ${NOT_FROM_A_PERSON}\n${filledBrief(node.brief, run.values)}\n\nOutcomes:\n${outcomes.join('\n')}${value}`,
     step,
   ];
   return texts.map((content) => ({ role: 'user', content }));
+}
+
+/** Which value `complete_node` demands. */
+function valueWords(node: WorkflowNode, workflow: Workflow | undefined): string {
+  const targets = [...Object.values(node.outcomes), ...(node.next ?? []).map(({ to }) => to)].flatMap(
+    targetsOf,
+  );
+  const onwards = schemaOfNode(workflow, node, []);
+  const atEnd = targets.includes(END) ? schemaOfNode(workflow, node, [END]) : onwards;
+  if (!atEnd) return '';
+  const which = atEnd === onwards ? '' : ' if the outcome ends the run';
+  const text = `\n\nGive complete_node a \`value\`${which}, which matches this JSON Schema:\n${JSON.stringify(atEnd)}`;
+  if (atEnd === onwards || !onwards) return text;
+  return `${text}\n\nFor any other outcome, the value matches this JSON Schema:\n${JSON.stringify(onwards)}`;
 }
 
 /** A call runs, waits for a person's approval, or is refused. */

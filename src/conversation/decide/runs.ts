@@ -271,8 +271,8 @@ const LONGEST = 8_192;
 
 export const REFERENCE = /\{\{\s*nodes\.([\w-]+)\.value((?:\.[\w-]+)*)\s*\}\}/g;
 
-/** Undefined: the node gives no value if it ends so. */
-function schemaOfNode(
+/** The value of the outcome that ends the run is that of the workflow, if it has one. Undefined: the node gives none if it ends so. */
+export function schemaOfNode(
   workflow: Workflow | undefined,
   node: WorkflowNode,
   [next]: readonly string[],
