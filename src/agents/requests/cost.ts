@@ -35,7 +35,7 @@ export interface Budget {
   readonly usedUsd: number;
 }
 
-/** Upper bound of a call's usage: its request and the longest answer. */
+/** Upper bound of a call's usage: its request, which may be written into a cache, and the longest answer. */
 export interface Reservation {
   readonly tokens: number;
   readonly usd: number;
@@ -47,7 +47,9 @@ export function reservationFor(
   price: Price | null,
 ): Reservation {
   const usage = { inputTokens, outputTokens: maxOutputTokens };
-  return { tokens: inputTokens + maxOutputTokens, usd: price ? costOf(usage, price) : 0 };
+  const dearest = (prices: Price) =>
+    Math.max(costOf(usage, prices), costOf({ ...usage, cacheWriteTokens: inputTokens }, prices));
+  return { tokens: inputTokens + maxOutputTokens, usd: price ? dearest(price) : 0 };
 }
 
 /** The limit that this call could exceed (L15); null: none. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { costOf } from '../../../src/agents/index.ts';
+import { costOf, reservationFor } from '../../../src/agents/index.ts';
 
 const PRICE = {
   inputPerMillion: 10,
@@ -33,4 +33,13 @@ it('what is written into a cache costs as other input if it has no price', () =>
     0.01,
     8,
   );
+});
+
+it('the reservation of a call covers a request that is written into a cache', () => {
+  const usage = { inputTokens: 250_000, cacheWriteTokens: 250_000, outputTokens: 1_000 };
+  for (const price of [PRICE, { ...PRICE, above: [MANY] }, { ...PRICE, cacheWritePerMillion: 1 }]) {
+    const { usd } = reservationFor(250_000, 1_000, price);
+    expect(usd).toBeGreaterThanOrEqual(costOf(usage, price));
+    expect(usd).toBeGreaterThanOrEqual(costOf({ ...usage, cacheWriteTokens: 0 }, price));
+  }
 });

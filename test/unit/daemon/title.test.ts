@@ -20,8 +20,8 @@ const FAILED: ModelOutcome = {
   ...{ kind: 'failed', code: 'RATE_LIMITED', message: 'Too many.', partial, retryable: true },
 };
 
-/** The first exchange, after which the title model is asked. `usd`: the limit of the conversation. */
-async function exchange(usd: number | null = null) {
+/** The first exchange, after which the title model is asked. `usd`, `tokens`: the limits of the conversation. */
+async function exchange(usd: number | null = null, tokens: number | null = null) {
   daemon = createDaemon();
   const asked: { request: ModelRequest; settle(outcome: ModelOutcome): void }[] = [];
   const model: Model = {
@@ -34,9 +34,7 @@ async function exchange(usd: number | null = null) {
   const profile = { ...PROFILE, name: 'small', price };
   daemon.replaceTeam({
     titler: { model, profile, timeoutMs: 60_000 },
-    ...(usd !== null && {
-      limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: usd },
-    }),
+    limits: { turnSeconds: 900, tokensPerConversation: tokens, usdPerConversation: usd },
   });
   const worker = await daemon.workers.use('demo');
   await worker.submit(postCommand('m0', 'my invoice from May is wrong'));
@@ -116,5 +114,15 @@ describe('the title of a conversation', () => {
     await worker.idle();
     expect(asked).toEqual([]);
     expect(worker.state.title).toBe('my invoice from May is wrong');
+  });
+
+  it('is counted while it is written: a turn that starts beside it stays within the limit', async () => {
+    const { worker, asked } = await exchange(null, 2_000); // one call may use a little more than 1,000
+    await expect.poll(() => asked.length).toBe(1);
+    await worker.submit(postCommand('m1', 'thanks'));
+    await expect
+      .poll(() => worker.entries().at(-1))
+      .toMatchObject({ type: 'turn-ended', outcome: 'limited' });
+    expect(daemon.calls).toHaveLength(1);
   });
 });

@@ -355,10 +355,12 @@ async function prepareCalls(
   context: PrepareContext,
 ): Promise<Map<Effect, PreparedCall>> {
   const prepared = new Map<Effect, PreparedCall>();
+  const planned: ReservedCall[] = []; // they start together
   for (const effect of effects) {
-    const found = effect.type === 'call-model' && (await prepareCall(effect, context));
+    const found = effect.type === 'call-model' && (await prepareCall(effect, context, planned));
     if (!found) continue;
     prepared.set(effect, found);
+    if (found.kind === 'ready') planned.push({ agent: effect.agent, ...found.reservation });
     const asking = context.conversation.entries[effect.key];
     const isNamed = asking?.type === 'turn-started' || asking?.type === 'summary';
     const { kind } = found;
@@ -368,7 +370,11 @@ async function prepareCalls(
 }
 
 /** Null: a later command of the same batch ended the turn. */
-async function prepareCall(effect: CallEffect, context: PrepareContext): Promise<PreparedCall | null> {
+async function prepareCall(
+  effect: CallEffect,
+  context: PrepareContext,
+  planned: readonly ReservedCall[],
+): Promise<PreparedCall | null> {
   const { conversation, requests, daemon } = context;
   const assembled = await requests.next(conversation, effect.agent, effect.turnId);
   const turn = conversation.state.agents[effect.agent]?.turn;
@@ -376,7 +382,7 @@ async function prepareCall(effect: CallEffect, context: PrepareContext): Promise
   if (!assembled || !turn || !own) return null;
   const candidates = candidatesFor(own, turn);
   const setup = setupFor(own, turn);
-  const preparing = { effect, setup, upTo: turn.upTo, context, ...candidates };
+  const preparing = { effect, setup, upTo: turn.upTo, context, planned, ...candidates };
   return { assembled, ...planOf(preparing, assembled, turn) };
 }
 
@@ -388,6 +394,8 @@ interface Preparing {
   readonly others: readonly ModelCandidate[];
   readonly upTo: number;
   readonly context: PrepareContext;
+  /** What the calls may use that start before it. */
+  readonly planned: readonly ReservedCall[];
 }
 
 /** Why the candidate is not called although another is left; null: it is called. */
@@ -420,22 +428,26 @@ export function failedAttempt(
 }
 
 function planOf(preparing: Preparing, prepared: NextRequest, turn: Turn): Plan {
-  const { effect, setup, upTo, context } = preparing;
+  const { effect, setup, upTo, context, planned } = preparing;
   const failed = skipped(preparing, prepared, turn);
   if (failed) return { kind: 'skipped', failed, upTo };
   if (prepared.reduction) return reducing(preparing, prepared.reduction);
   if (prepared.fault) return { kind: 'refused', refusal: prepared.fault, upTo };
   const { maxOutputTokens, price } = setup.profile;
   const reservation = reservationFor(prepared.tokens, maxOutputTokens, price);
-  const limit = limitReached(context, { agent: effect.agent, ...reservation });
+  const limit = limitReached(context, { agent: effect.agent, ...reservation }, planned);
   if (limit) return { kind: 'limited', limit, upTo };
   return ready(preparing, prepared, reservation);
 }
 
 /** The limit of the conversation, or the budget of a hired agent (HIRING-5), that this call could exceed; null: none. */
-function limitReached(context: PrepareContext, call: ReservedCall): LimitReached | null {
+function limitReached(
+  context: PrepareContext,
+  call: ReservedCall,
+  planned: readonly ReservedCall[] = [],
+): LimitReached | null {
   const { state, roster } = context.conversation;
-  const reserved = [...context.reserved(), call];
+  const reserved = [...context.reserved(), ...planned, call];
   const { tokens: usedTokens, usd: usedUsd } = usedFor(state, call.agent);
   const budget = { ...context.daemon.team.limits, usedTokens, usedUsd };
   const reached = overBudget(budget, reserved);

@@ -4,6 +4,7 @@ import {
   type LivePublisher,
   type ModelRequest,
   type Prose,
+  type Reservation,
   type Retry,
   reductionEntry,
   type SummariseContext,
@@ -136,7 +137,14 @@ export class Effects {
     this.#requests = await recordRequests(this.#conversation, effects, this.#requests, this.#daemon);
   }
 
-  start(effect: Effect, prepared: PreparedCall | undefined): void {
+  start(effects: readonly Effect[], prepared: ReadonlyMap<Effect, PreparedCall>): void {
+    for (const call of prepared.values()) {
+      if (call.kind === 'ready') this.#reserve(call.request.turnId, call.request.agent, call.reservation);
+    }
+    for (const effect of effects) this.#start(effect, prepared.get(effect));
+  }
+
+  #start(effect: Effect, prepared: PreparedCall | undefined): void {
     if (effect.type === 'abort-turn') this.#abortTurn(effect.turnId, 'aborted by a person');
     else if (effect.type === 'run-tool') this.#track(this.#runTool(effect));
     else if (effect.type === 'answer-tool') this.#answer(effect);
@@ -227,10 +235,13 @@ export class Effects {
         random: Math.random,
         elapsed: daemon.elapsed,
         timers: daemon.timers,
-        allows,
+        allows: (reservation) => allows(reservation) && this.#reserve(call.turnId, call.agent, reservation),
         onCallEnded: (outcome) =>
           daemon.telemetry.modelCalled(conversation, titler.profile.name, undefined, outcome),
-      }).finally(() => this.#end(call.turnId, abort));
+      }).finally(() => {
+        this.#reserved.delete(call.turnId);
+        this.#end(call.turnId, abort);
+      });
       if (failure !== undefined)
         daemon.log.warn(
           { conversation, model: titler.profile.name, reason: failure },
@@ -264,11 +275,7 @@ export class Effects {
           timers: daemon.timers,
           onCallEnded: (outcome) =>
             daemon.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
-          allows: (reservation) => {
-            const isAllowed = allows(reservation);
-            if (isAllowed) this.#reserved.set(turnId, { agent, ...reservation });
-            return isAllowed;
-          },
+          allows: (reservation) => allows(reservation) && this.#reserve(turnId, agent, reservation),
         },
       );
     } finally {
@@ -276,12 +283,16 @@ export class Effects {
     }
   }
 
+  #reserve(turnId: string, agent: string, reservation: Reservation): true {
+    this.#reserved.set(turnId, { agent, ...reservation });
+    return true;
+  }
+
   /** One model call within the remaining time of its turn (L15). */
   async #callWithin(effect: CallEffect, prepared: ReadyCall): Promise<void> {
     const { setup, asked, request, upTo, deadline, estimatedTokens } = prepared;
     const daemon = this.#daemon;
     const abort = this.#begin(request.turnId);
-    this.#reserved.set(request.turnId, { agent: request.agent, ...prepared.reservation });
     let limit: LimitReached | undefined;
     const cancelLimit = daemon.timers.after(
       Math.max(0, Math.min(deadline - daemon.elapsed(), MAX_TIMER_MS)),

@@ -292,8 +292,7 @@ export class ConversationWorker {
       this.#daemon.traces?.appended(this.id, entries, () => this.entries());
       observe(this.id, this.#daemon, { decided, prepared });
       this.watchApprovals();
-      if (this.#lifecycle === 'open')
-        for (const effect of effects) this.#effects.start(effect, prepared.get(effect));
+      if (this.#lifecycle === 'open') this.#effects.start(effects, prepared);
       this.#writeTitle(entries);
       for (const { item, decision } of decided) item.resolve(decision.reply);
       return undefined;
@@ -322,7 +321,7 @@ export class ConversationWorker {
     if (this.#lifecycle !== 'open') return;
     const { tokens: usedTokens, usd: usedUsd } = usedFor(this.state, first.author.id);
     const allows = (reservation: Reservation) =>
-      overBudget({ ...limits, usedTokens, usedUsd }, [reservation]) === null;
+      overBudget({ ...limits, usedTokens, usedUsd }, [...this.#effects.reservations, reservation]) === null;
     this.#effects.writeTitle(first.title, titler, allows);
   }
 
