@@ -1,8 +1,12 @@
 import { expect, it } from 'vitest';
 import { watchConnection } from '../../src/bus/nats/index.ts';
+import type { FilePart } from '../../src/conversation/index.ts';
 import { openBroker } from '../../src/persistence/jetstream/broker.ts';
+import { openJetStreamStore } from '../../src/persistence/jetstream/index.ts';
 import { readRange } from '../../src/persistence/jetstream/reader.ts';
-import { batch } from '../contract/samples.ts';
+import { entryWith, putBlob, textOf } from '../contract/blobs.contract.ts';
+import { batch, row } from '../contract/samples.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { aClient, aServer, aStore, names } from './jetstream-support.ts';
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -82,4 +86,48 @@ it('a read ends if the messages that it waits for are removed', async () => {
   const range = { stream: names.logStream, filter: names.log('*'), headersOnly: true };
   await readRange({ ...real, manager, timeoutMs: 1_000 }, range, ({ subject }) => seen.push(subject) > 0);
   expect(seen).toEqual([]);
+});
+
+it('a sweep keeps a file whose record changes while the sweep reads the records, and a list has a row that does', async () => {
+  const server = await aServer();
+  const one = await aStore(server.url);
+  const client = await aClient(server.url);
+  let between: (() => Promise<unknown>) | null = null;
+  const managerOf = client.jetstreamManager.bind(client);
+  client.jetstreamManager = async (options) => {
+    const manager = await managerOf(options);
+    const info = manager.streams.info.bind(manager.streams);
+    manager.streams.info = async (stream, options) => {
+      const found = await info(stream, options);
+      const isEnd = stream.startsWith('KV_') && options === undefined; // the end of a read is fixed
+      const run = isEnd ? between : null;
+      if (run) between = null;
+      await run?.();
+      return found;
+    };
+    return manager;
+  };
+  const watch = watchConnection(client, SILENT, () => undefined);
+  const two = untilTestEnds(await openJetStreamStore({ connection: client, watch, names }));
+  const begin = async (id: string, part: FilePart) => {
+    const { log } = await one.open(id);
+    await log.append(0, [entryWith(0, part)]);
+    await log.close();
+  };
+  const logo = await putBlob(one, 'the logo');
+  await begin('first', logo.part);
+  for (const id of ['second', 'third']) await begin(id, (await putBlob(one, `of ${id}`)).part);
+
+  between = () => begin('again', logo.part);
+  expect(await two.blobs.sweep('9999-01-01T00:00:00.000Z')).toBe(0);
+  expect(between).toBeNull();
+  expect(await textOf(one, logo.facts.sha256)).toBe('the logo');
+
+  for (const id of ['first', 'second', 'third']) await one.saveRow(row(id));
+  between = () => one.saveRow(row('first', 7));
+  expect((await two.rows()).map(({ id, length }) => [id, length])).toEqual([
+    ['first', 7],
+    ['second', row('second').length],
+    ['third', row('third').length],
+  ]);
 });

@@ -21,7 +21,7 @@ import type { StoreNames } from './streams.ts';
  *
  * BUCKET-DOCUMENTS-1 A removed document leaves nothing in the bucket, not even a delete marker.
  * BUCKET-DOCUMENTS-2 A change that depends on the stored value is compare-and-set. Single reads ask the leader, since a replica
- *                    may lag.
+ *                    may lag. A list of values has each document that is there during the whole read, whoever changes it.
  * BUCKET-DOCUMENTS-3 A durable document that is too large for a message is an object of the same name. Its key is durable before
  *                    the object, so that every stored object can be found and removed. Its parts may come from a replica that
  *                    lags: a damaged one is read again before it is reported.
@@ -201,18 +201,25 @@ export class BucketDocuments implements Documents {
     return found.map((subject) => subject.slice(whole.length)).sort();
   }
 
-  /** May come from a replica that lags. */
+  /**
+   * May come from a replica that lags. The range has neither the old nor the new message of what changes during the read: those are
+   * read one by one (BUCKET-DOCUMENTS-2).
+   */
   async entries(start: string): Promise<ReadonlyMap<string, unknown>> {
     const found = new Map<string, unknown>();
     const whole = this.#prefix + start;
-    const large: string[] = [];
+    const large = new Set<string>();
     await readRange(this.#broker, { stream: this.#stream, filter: `${whole}>` }, (message) => {
       const rest = message.subject.slice(whole.length);
-      if (isObject(message)) large.push(rest);
+      if (isObject(message)) large.add(rest);
       else if (message.body.length > 0) found.set(rest, JSON.parse(Buffer.from(message.body).toString()));
       return true;
     });
-    for (const rest of large) found.set(rest, await this.get(start + rest));
+    for (const rest of await this.keys(start)) if (!found.has(rest)) large.add(rest);
+    for (const rest of large) {
+      const value = await this.get(start + rest);
+      if (value !== null) found.set(rest, value);
+    }
     return found;
   }
 
