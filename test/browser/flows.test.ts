@@ -202,7 +202,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await page.getByLabel('Your answer').press('Enter');
     await message(page, 'So it is a warm grey.').waitFor();
     expect(await textOf(page.locator('.question').last())).toMatch(
-      /answered by .+: a warm grey \(of red, blue\)/,
+      /answered by .+: a warm grey \(of “red”, “blue”\)/,
     );
   });
 

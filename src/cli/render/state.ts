@@ -59,7 +59,7 @@ export function waitText({ status, for: what, of, asks, progress }: Activity): s
     case 'program':
       return `the program of ${name}`;
     case 'input':
-      return 'the first message';
+      return 'a message';
     default:
       return 'something newer than this command';
   }

@@ -137,7 +137,7 @@ function marksOf(before: string, after: string | undefined): readonly [Mark, Mar
   let end = 0;
   const most = Math.min(one.length, other.length) - start;
   while (end < most && one[one.length - 1 - end] === other[other.length - 1 - end]) end++;
-  if (start + end < Math.min(one.length, other.length) / 3) return undefined;
+  if (start + end <= Math.min(one.length, other.length) / 3) return undefined; // also where one is empty
   const mark = (letters: string[]): Mark => {
     const head = letters.slice(0, start).join('').length;
     return [head, head + letters.slice(start, letters.length - end).join('').length];

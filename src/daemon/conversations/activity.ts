@@ -29,7 +29,14 @@ export function statusOf(state: ConversationState, slug: string): AgentStatus {
   if (isStopped(state, slug)) return 'stopped';
   if (state.run?.awaitsInput && state.run.agent === slug) return 'waiting';
   if (limitedBy !== null) return 'limited';
-  return failedAt === null ? 'idle' : 'failed';
+  if (failedAt !== null) return 'failed';
+  return isLeftAtNode(state, slug) ? 'waiting' : 'idle';
+}
+
+/** A run is at its node, but its turn there was stopped: it begins again with the next message. */
+function isLeftAtNode(state: ConversationState, slug: string): boolean {
+  const isAtNode = visitsOf(state.run).some(({ agent }) => agent === slug);
+  return isAtNode && agentState(state, slug).waiting.length === 0;
 }
 
 /** A call runs whose server asks a person: nothing moves until the answer. */

@@ -33,7 +33,7 @@ describe('what a conversation of the list waits for', () => {
     [['question', 'approval'], 'approval needed, answer needed'],
     [['outcome'], 'outcome unknown'],
     [['agent', 'question'], 'answer needed'],
-    [['input'], 'first message needed'],
+    [['input'], 'message needed'],
     [['agent'], 'waits for an agent'],
     [[], 'waits'],
   ])('agents that wait for %j: %s', (kinds, words) => {

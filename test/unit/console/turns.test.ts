@@ -72,6 +72,12 @@ describe('the marks in changed lines', () => {
         : `${op} ${text}`,
     );
 
+  it('a line in whose place an empty one comes has no mark', () => {
+    expect(shown('-Second line', '-third', '+', '+third!')).toEqual([
+      ...['gone Second line', 'gone third[]', 'added ', 'added third[!]'],
+    ]);
+  });
+
   it('a changed line marks what differs from the line that it replaces', () => {
     expect(shown(' a', '-You plan well, today.', '-gone', '+You plan briefly, today.', ' b', '+new')).toEqual(
       [

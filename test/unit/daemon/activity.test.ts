@@ -101,6 +101,16 @@ describe('the activity of a conversation', () => {
     expect(current).toEqual([{ agent: 'pm', status: 'running', since: at(5) }]);
   });
 
+  it('names the agent at the node of a run whose turn was stopped: it waits for a message', () => {
+    const run = { runId: 'r', workflowId: 'ship' };
+    const entered = { type: 'node-entered', ...run, node: 'build', to: ['pm'] };
+    const began = { ...started, trigger: [0, 2] };
+    const stopped = log(person, { type: 'run-started', ...run }, entered, began, ended('aborted'));
+    expect(stored(stopped.slice(0, -1))).toEqual([]);
+    expect(stored(stopped)).toEqual([{ agent: 'pm', status: 'waiting', since: at(2), for: 'input' }]);
+    expect(stored(log(...stopped, { type: 'run-ended', ...run, outcome: 'done' }))).toEqual([]);
+  });
+
   it('says of a running turn that its model call is repeated, when, and why in at most 300 characters', () => {
     const entries = log(person, started);
     const message = `Ask less often. ${'x'.repeat(400)}`;

@@ -39,7 +39,7 @@ const WAITS = {
   approval: 'approval needed',
   outcome: 'outcome unknown',
   question: 'answer needed',
-  input: 'first message needed',
+  input: 'message needed',
   agent: 'waits for an agent',
 };
 

@@ -10,6 +10,7 @@ import { titleOf } from '../../state/conversations.ts';
 import { useKeptText, WHAT_IF } from '../../state/kept.ts';
 import { go, jumpTo, linkTo, openToWrite, type Panel } from '../../state/route.ts';
 import { attempt, isOperator, models, sender } from '../../state/session.ts';
+import { Markdown } from '../markdown/markdown.tsx';
 import { Button, LinkButton, onText, PanelForm, Select } from '../parts/controls.tsx';
 import { useRequest, useTimeout } from '../parts/hooks.ts';
 import { Avatar, EntryLinks, Fold, IconButton, Tabs } from '../parts/parts.tsx';
@@ -330,7 +331,7 @@ function Side({ title, runs }: { readonly title: string; readonly runs: readonly
         <div key={place} class="outcome frame">
           {verdict && <p class={`verdict text-tiny ${verdict}`}>{VERDICTS[verdict]}</p>}
           {message && <p class="fault">{message}</p>}
-          {content && <p class="text">{escapeHidden(content)}</p>}
+          {content && <Markdown text={content} />}
           {toolCalls.map((call, nth) => (
             <pre key={nth}>
               ⚙ {escapeHidden(call.name)} {argumentsBlock(call.arguments)}

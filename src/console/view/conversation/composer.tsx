@@ -54,7 +54,11 @@ interface ComposerProps {
 
 export function Composer({ onPost, place, workflow = null, children }: ComposerProps) {
   const [delivery, setDelivery] = useState<DeliveryMode>('steer');
-  const writing = useWriting(place, (content) => onPost(content, delivery));
+  const writing = useWriting(place, async (content) => {
+    const isPosted = await onPost(content, delivery);
+    if (isPosted) setDelivery('steer'); // a choice is for one message
+    return isPosted;
+  });
   const draft = draftOf(place);
   const isOver = useDrop((file) => choose(draft, file));
   if (!mayPost.value) {

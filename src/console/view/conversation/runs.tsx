@@ -109,6 +109,7 @@ function workOf(agent: string, thread: Thread): string {
 function lastEnd(agent: string, { entries }: Thread): string | null {
   const last = entries.findLast((entry) => entry.type === 'turn-ended' && entry.agent === agent);
   if (last?.type !== 'turn-ended' || last.outcome === 'completed') return null;
+  if (last.outcome === 'limited') return 'reached a limit: resume it';
   return `${last.outcome === 'aborted' ? 'was stopped' : 'failed'}: it begins again with the next message`;
 }
 

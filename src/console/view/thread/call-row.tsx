@@ -264,6 +264,8 @@ function stateText(call: Call): string {
   return call.answer ? 'waits for the calls before it' : 'asked';
 }
 
+const quoted = (options: readonly string[]) => options.map((option) => `“${option}”`).join(', ');
+
 interface QuestionProps {
   readonly question: Question;
   readonly onDone?: () => void;
@@ -296,11 +298,11 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
         <p class="muted">
           {call.resultBy !== null && `answered by ${escapeHidden(call.resultBy)}: `}
           <bdi>{oneLine(call.result.content ?? '', 200)}</bdi>
-          {options.length > 0 && ` (of ${options.join(', ')})`}
+          {options.length > 0 && ` (of ${quoted(options)})`}
         </p>
       ) : !mayPost.value ? (
         <p class="muted">
-          {options.length > 0 && `Options: ${options.join(', ')}. `}Your token may not answer this.
+          {options.length > 0 && `Options: ${quoted(options)}. `}Your token may not answer this.
         </p>
       ) : (
         <form class="buttons" onSubmit={onSubmit(() => text.trim() !== '' && say(text.trim()))}>
