@@ -11,6 +11,7 @@ import {
   jsonSchemaOf,
   type MessageEntry,
   OpenCalls,
+  Roots,
   stoppedAmong,
   turnInputOf,
   wireCallId,
@@ -36,6 +37,7 @@ import type { PostAnswer, PostMessage, PostOptions, SendRequest } from './verbs.
  *    the program ended, runs the calls that are open and no other.
  * CLIENT-ASK-2 A result is sent until a daemon has it. An input that does not match a zod schema, and an error of a tool, go to the model.
  * CLIENT-ASK-4 It rejects if a turn fails, is stopped or limited, but for those of a delegation: the agent that asked reads of these.
+ * CLIENT-ASK-5 Turns of other messages count for nothing, unless they process this one, too: others may post to the conversation.
  * CLIENT-ASK-3 It waits as long as an approval takes. A question to a person rejects: this program does not know the answer.
  */
 
@@ -146,7 +148,9 @@ interface ExchangeOptions {
 }
 
 class Exchange {
+  readonly #roots = new Roots();
   readonly #calls = new OpenCalls();
+  /** Observes what the post caused. */
   readonly watch = createTurnWatch(this.#calls);
   /** The turns that the post started. */
   readonly #own = new Set<string>();
@@ -172,9 +176,12 @@ class Exchange {
   }
 
   observe(entry: Entry): void {
+    const { index: post } = this.#options.posted;
+    this.#roots.observe(entry);
+    if (this.#roots.isOfAnother(post, entry)) return; // CLIENT-ASK-5
     this.watch.observe(entry);
     const taken = turnInputOf(entry);
-    if (taken?.messages.includes(this.#options.posted.index)) this.#own.add(taken.turnId);
+    if (taken?.messages.includes(post)) this.#own.add(taken.turnId);
     if (taken?.messages.some((index) => this.#delegated.has(index))) this.#delegated.add(taken.turnId);
     if (entry.type === 'run-ended') this.#result = entry.value;
     if (entry.type === 'delegation-requested') this.#delegated.add(entry.index);

@@ -371,6 +371,12 @@ export class Roots {
     return [...(this.#of.get(turnId) ?? [])];
   }
 
+  /** The entry, which was observed, belongs to a turn that this post did not cause. */
+  isOfAnother(post: number, { type, index, turnId }: Entry): boolean {
+    const turn = type === 'node-entered' ? this.#passedOnBy.get(index) : turnId;
+    return turn !== undefined && !this.of(turn).includes(post);
+  }
+
   #takeUp(turnId: string, taken: readonly number[]): void {
     const roots = this.#of.get(turnId) ?? new Set();
     this.#of.set(turnId, roots);
