@@ -15,6 +15,8 @@ import type { GatewayOptions, GatewayPort } from './port.ts';
  * GATEWAY-3 A client that is refused while it still sends can read the refusal.
  * GATEWAY-4 A connection with queued data whose peer reads nothing between two checks is closed: a stalled peer would keep
  *    its connection and its place forever.
+ * GATEWAY-5 A connection that closes closes all its responses. Node closes only the one that it writes: those of pipelined requests,
+ *    which wait for it, would keep their places and readers forever.
  */
 
 export interface Gateway {
@@ -80,7 +82,24 @@ function listen(app: Application, hostname: string, port: number): Promise<Serve
     const options = { fetch: app.fetch, hostname, port, autoCleanupIncoming: false };
     const server = serve(options, () => resolve(server)) as Server;
     server.prependListener('request', lingerAfterAnswer);
+    closeAllResponses(server);
     server.once('error', (error) => reject(cannotListen(error, hostname, port)));
+  });
+}
+
+/** GATEWAY-5 */
+function closeAllResponses(server: Server): void {
+  const open = new WeakMap<Socket, Set<ServerResponse>>();
+  server.on('connection', (socket) => {
+    const own = new Set<ServerResponse>();
+    open.set(socket, own);
+    socket.once('close', () => {
+      for (const response of own) response.destroy().emit('close');
+    });
+  });
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const own = open.get(socket)?.add(response);
+    response.once('close', () => own?.delete(response));
   });
 }
 

@@ -132,6 +132,22 @@ describe('a request that stays open', () => {
     expect(most).toBe(2);
   });
 
+  it('SEATS-1: requests that wait on their connection for the answer of another one free their places when it closes', async () => {
+    await open({ readersPerCaller: 5 });
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+    await once(socket, 'connect');
+    const asking =
+      'GET /api/conversations/demo/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer alice\r\n\r\n';
+    socket.write(asking.repeat(5)); // Node gives the connection to the first one alone
+    await expect.poll(() => daemon.watchers('demo')).toBe(5);
+    expect((await ask('alice'))[0]).toBe(429);
+    socket.destroy();
+    await expect.poll(() => daemon.watchers('demo')).toBe(0);
+    const readers = [];
+    for (let n = 0; n < 5; n++) readers.push(await readEvents(events(), bearer('alice')));
+    for (const reader of readers) reader.close();
+  });
+
   it('an open request is refused when the limit of all callers is reached', async () => {
     await open({ readers: 2 });
     const readers = [await readEvents(events(), bearer('alice')), await readEvents(events(), bearer('bob'))];
