@@ -79,8 +79,6 @@ class Store implements ConversationStore {
   readonly #blobs: StoredBlobs;
   readonly #position: ReturnType<typeof latestPosition>;
   readonly #open = new Map<string, Promise<OpenedLog & { readonly log: ClaimingLog }>>();
-  /** Deletions that were noted and did not finish: an opening finishes them (STORE-5). */
-  readonly #unfinished = new Set<string>();
   readonly #deleting = new Map<string, Promise<Removed>>();
   /** Conversations whose newest request was to mark them (STORE-3). */
   readonly #marked = new Set<string>();
@@ -121,11 +119,13 @@ class Store implements ConversationStore {
     return this.#storage.fault?.() ?? null;
   }
 
-  /** Waits for a deletion of the same conversation (STORE-1). */
+  /** Waits for a deletion of the same conversation (STORE-1), and finishes one that a crash interrupted (STORE-5). */
   async open(conversation: string): Promise<OpenedLog> {
     this.#admit(conversation);
-    await this.#deleting.get(conversation);
-    if (this.#unfinished.has(conversation)) await this.#finishDeletion(conversation);
+    do {
+      await this.#deleting.get(conversation);
+      if (await this.#isNoted(conversation)) await this.#finishDeletion(conversation);
+    } while (this.#deleting.has(conversation));
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
     const forget = () => void this.#open.delete(conversation);
@@ -172,7 +172,6 @@ class Store implements ConversationStore {
     const named = shared === null ? await this.#filesOf(conversation) : undefined;
     if (named?.size === 0) return { ...(await this.#storage.remove(conversation, log)), files: 0 };
     let note: DeletionNote = { log, lives };
-    this.#unfinished.add(conversation);
     await this.#documents.change(`deleting.${conversation}`, (stored) => {
       const known = noteIn(stored);
       note = { log: Math.max(log, known.log), lives: [...new Set([...known.lives, ...lives])] };
@@ -197,7 +196,6 @@ class Store implements ConversationStore {
       `deleting.${conversation}`,
       (stored) => JSON.stringify(noteIn(stored)) === JSON.stringify(note),
     );
-    this.#unfinished.delete(conversation);
     return { ...removed, files };
   }
 
@@ -218,14 +216,17 @@ class Store implements ConversationStore {
       if (!this.#open.has(conversation)) await this.#finishDeletion(conversation);
   }
 
+  async #isNoted(conversation: string): Promise<boolean> {
+    return (await this.#documents.get(`deleting.${conversation}`)) !== null;
+  }
+
   async #finishDeletion(conversation: string): Promise<void> {
     const underWay = this.#deleting.get(conversation);
     await (underWay ??
       this.#exclusively(conversation, async () => {
         const stored = await this.#documents.get(`deleting.${conversation}`);
         if (stored !== null) return this.#finish(conversation, noteIn(stored));
-        this.#unfinished.delete(conversation); // another daemon has finished it
-        return NOTHING;
+        return NOTHING; // another daemon has finished it
       }));
   }
 
@@ -378,7 +379,7 @@ class Store implements ConversationStore {
 
 const NOTHING: Removed = { records: 0, outputs: 0, files: 0 };
 
-function noteIn(stored: unknown): DeletionNote {
+export function noteIn(stored: unknown): DeletionNote {
   const { log = 0, lives = [] } = (stored ?? {}) as Partial<DeletionNote>;
   return { log, lives };
 }

@@ -1,8 +1,11 @@
 import { ErrorCode, headers, NatsError, StorageType } from 'nats';
 import { describe, expect, it } from 'vitest';
 import { watchConnection } from '../../src/bus/nats/index.ts';
+import type { Entry } from '../../src/conversation/index.ts';
+import type { ConversationStore } from '../../src/persistence/index.ts';
 import {
   openJetStreamStore,
+  openStreamSource,
   openStreamTarget,
   type StoreEvent,
 } from '../../src/persistence/jetstream/index.ts';
@@ -140,7 +143,106 @@ describe('a deletion in a JetStream store', () => {
     expect(await next.conversations()).toEqual(['begun']);
     expect(await bucket.get('deleting.demo')).toBeNull();
   });
+
+  it.each(['log-removed', 'deletion-noted'] as const)(
+    'a deletion that ended at %s is finished before another daemon opens the conversation, and what begins then stays whole',
+    async (point) => {
+      const { url } = await aServer();
+      let isArmed = false;
+      const killed = await aStore(url, {
+        reach: (at) => {
+          if (isArmed && at === point) throw new Error('killed');
+        },
+      });
+      const other = await aStore(url);
+      await leave(killed, 'demo', batch(0, 2));
+      await killed.toolRecords.append('demo', [record(0), record(1)]);
+      isArmed = true;
+      await expect(killed.delete('demo')).rejects.toThrow('killed');
+      await begin(other);
+      await other.blobs.sweep('2000-01-01T00:00:00.000Z');
+      expect(await contentOf(other)).toEqual({
+        texts: ['new 0', 'new 1'],
+        output: 'large',
+        records: [record(0)],
+      });
+    },
+  );
+
+  it('a daemon that is slow to delete keeps the records and outputs of what another one begins meanwhile (STREAM-STORE-2)', async () => {
+    const { url } = await aServer();
+    const client = await aClient(url);
+    const other = await aStore(url);
+    let between: (() => Promise<void>) | null = () => begin(other);
+    const managerOf = client.jetstreamManager.bind(client);
+    client.jetstreamManager = async (options) => {
+      const manager = await managerOf(options);
+      const purge = manager.streams.purge.bind(manager.streams);
+      manager.streams.purge = async (stream, opts) => {
+        const purged = await purge(stream, opts);
+        const run = stream === names.logStream ? between : null;
+        if (run) between = null;
+        await run?.();
+        return purged;
+      };
+      return manager;
+    };
+    const watch = watchConnection(client, SILENT, () => undefined);
+    const slow = untilTestEnds(await openJetStreamStore({ connection: client, watch, names }));
+    await leave(slow, 'demo', batch(0, 2));
+    await slow.delete('demo');
+    expect(between).toBeNull();
+    expect(await contentOf(other)).toEqual({
+      texts: ['new 0', 'new 1'],
+      output: 'large',
+      records: [record(0)],
+    });
+  });
+
+  it('a backup lacks the log that an unfinished deletion removes, and has one that began later', async () => {
+    const { url } = await aServer();
+    const store = await aStore(url);
+    const first = await leave(store, 'demo', batch(0, 2));
+    await leave(store, 'gone', batch(0, 1));
+    await store.delete('demo');
+    const gone = await leave(store, 'gone', batch(1, 1));
+    await leave(store, 'demo', [entry(0, 'a new beginning')]);
+    const client = await aClient(url);
+    const bucket = await client.jetstream().views.kv(names.stateBucket);
+    await bucket.put('deleting.demo', JSON.stringify({ log: first, lives: [] }));
+    await bucket.put('deleting.gone', JSON.stringify({ log: gone - 1, lives: [] }));
+    const watch = watchConnection(client, SILENT, () => undefined);
+    const { archive } = await openStreamSource({ connection: client, watch, names });
+    expect(await archive.conversations()).toEqual(['demo']);
+  });
 });
+
+/** Returns the sequence of its newest append. */
+async function leave(store: ConversationStore, id: string, entries: readonly Entry[]): Promise<number> {
+  const { log } = await store.open(id);
+  await log.append(log.length, entries);
+  await log.close();
+  return log.newestSequence ?? 0;
+}
+
+/** Continues `demo`, or begins it. */
+async function begin(store: ConversationStore): Promise<void> {
+  const { log, entries } = await store.open('demo');
+  await log.append(entries.length, [entry(entries.length, 'new 0'), entry(entries.length + 1, 'new 1')]);
+  await store.toolRecords.append('demo', [record(0)]);
+  await store.toolRecords.saveOutput('demo', 'o1', 'large');
+  await log.close();
+}
+
+async function contentOf(store: ConversationStore) {
+  const { log, entries } = await store.open('demo');
+  await log.close();
+  return {
+    texts: entries.map((one) => (one.type === 'message' ? one.content : one.type)),
+    output: await store.toolRecords.readOutput('demo', 'o1'),
+    records: (await store.toolRecords.read('demo')).records,
+  };
+}
 
 describe('a JetStream store', () => {
   it('a store repeats a read if the connection is lost during it', async () => {

@@ -179,9 +179,9 @@ export class BucketDocuments implements Documents {
     });
   }
 
-  /** An object is removed before its key (BUCKET-DOCUMENTS-3). */
-  async removeAll(start: string): Promise<void> {
-    for (const rest of await this.keys(start)) {
+  /** An object is removed before its key (BUCKET-DOCUMENTS-3). `rests`: those of `keys(start)` that are meant. */
+  async removeAll(start: string, rests?: readonly string[]): Promise<void> {
+    for (const rest of rests ?? (await this.keys(start))) {
       await this.#removeObject(start + rest);
       await this.remove(start + rest);
     }

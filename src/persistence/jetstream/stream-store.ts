@@ -12,7 +12,7 @@ import type {
 } from '../port.ts';
 import { requireConversationId } from '../rules.ts';
 import { type BlobContents, bytesFrom, type ReachStorePoint, type Storage } from '../storage.ts';
-import { openStore as openWith } from '../store.ts';
+import { noteIn, openStore as openWith } from '../store.ts';
 import { type Broker, maxBody, openBroker, publish, type Reachability, requireStored } from './broker.ts';
 import { BucketDocuments, createStreamAudit } from './documents.ts';
 import {
@@ -40,7 +40,8 @@ import { ANY, ensureStoreStreams, idOf, type StoreNames, streamConfigOf } from '
  * The store on a JetStream server: each log is one subject of a stream, and nothing is kept on this machine.
  *
  * STREAM-STORE-1 The server decides between writers (L3). There is no lock, so a store never waits for a dead one.
- * STREAM-STORE-2 A deletion removes the log as it is when the deletion begins, never a log that begins later under the same name.
+ * STREAM-STORE-2 A deletion removes the log as it is when the deletion begins, never a log that begins later under the same name, nor
+ *                its records and outputs, however late the deletion continues.
  */
 
 export type StoreEvent =
@@ -116,7 +117,10 @@ async function openStore(
   return { store: await openWith(storage), ...parts };
 }
 
-/** `log`: the sequence of its last append. */
+/**
+ * `log`: the sequence of its last append. Records and outputs are removed as they were before it was seen that no log has begun: one
+ * that begins later is not affected (STREAM-STORE-2). Its opening has finished this deletion (STORE-5).
+ */
 async function remove(
   { broker, names, documents }: StreamParts,
   conversation: string,
@@ -129,11 +133,30 @@ async function remove(
     if (first === null || beginsLog(first)) break;
     upTo = first.sequence; // appended to the old log during its removal
   }
-  const records = await purgeSubject(broker, names.auditStream, names.audit(conversation));
-  const outputs = (await documents.keys(`output.${conversation}.`)).length;
-  for (const kind of ['output', 'record']) await documents.removeAll(`${kind}.${conversation}.`);
+  const audit = names.audit(conversation);
+  const newest = await lastMessage(broker, names.auditStream, audit);
+  const [output, record] = [`output.${conversation}.`, `record.${conversation}.`];
+  const [outputs, large] = [await documents.keys(output), await documents.keys(record)];
+  if ((await extentOf(broker, names, conversation)).first !== null) return { records: 0, outputs: 0 };
+  const records = newest && (await purgeSubject(broker, names.auditStream, audit, newest.sequence));
+  await documents.removeAll(output, outputs);
+  await documents.removeAll(record, large);
   for (const kind of ['row', 'state', 'open']) await documents.remove(`${kind}.${conversation}`);
-  return { records, outputs };
+  return { records: records ?? 0, outputs: outputs.length };
+}
+
+async function extentOf(broker: Broker, { logStream: stream, log }: StoreNames, conversation: string) {
+  const subject = log(conversation);
+  const last = (await lastMessage(broker, stream, subject))?.sequence ?? 0;
+  for (let after = 0; ; ) {
+    const found = await firstAfter(broker, stream, subject, after);
+    if (found === null) return { last, first: null };
+    const { headers, body, sequence } = found;
+    const append = appendOf(headers);
+    const [entry] = (append && decodeBody(body, 0, append.length)) ?? [];
+    if (append !== null) return { last, first: entry ? { id: entry.id, sequence } : null };
+    after = sequence;
+  }
 }
 
 /** Owners and outstanding work of conversations, from the last message of each subject. */
@@ -161,19 +184,7 @@ function newestAppends(broker: Broker, names: StoreNames): NonNullable<Storage['
       requireConversationId(conversation);
       return (await firstAfter(broker, stream, names.log(conversation), 0))?.sequence ?? null;
     },
-    async extent(conversation) {
-      const subject = names.log(conversation);
-      const last = (await lastMessage(broker, stream, subject))?.sequence ?? 0;
-      for (let after = 0; ; ) {
-        const found = await firstAfter(broker, stream, subject, after);
-        if (found === null) return { last, first: null };
-        const { headers, body, sequence } = found;
-        const append = appendOf(headers);
-        const [entry] = (append && decodeBody(body, 0, append.length)) ?? [];
-        if (append !== null) return { last, first: entry ? { id: entry.id, sequence } : null };
-        after = sequence;
-      }
-    },
+    extent: (conversation) => extentOf(broker, names, conversation),
     async all() {
       const found = new Map<string, NewestAppend>();
       const filter = names.log(ANY);
@@ -195,7 +206,7 @@ function newestOf({ headers, sequence }: Pick<StoredMessage, 'headers' | 'sequen
  * A JetStream store as the source or target of a migration.
  *
  * JETSTREAM-MIGRATION-1 The source is not changed: nothing is created, and a deletion that a crash interrupted is not
- *                       finished, but its conversation counts as deleted.
+ *                       finished, but the log that it removes counts as deleted.
  * JETSTREAM-MIGRATION-2 The caller makes sure that no daemon serves these subjects during the migration.
  */
 export async function openStreamSource(options: JetStreamStoreOptions): Promise<MigrationSource> {
@@ -223,7 +234,12 @@ function streamArchive({ broker, names, documents }: StreamParts): StoreArchive 
     audit: createStreamAudit(broker, names, documents),
     blobs: createStreamBlobs(broker, names),
     async conversations() {
-      const gone = new Set(await documents.keys('deleting.'));
+      const gone = new Set<string>();
+      for (const id of await documents.keys('deleting.')) {
+        const { log } = noteIn(await documents.get(`deleting.${id}`));
+        const { first } = await extentOf(broker, names, id);
+        if (first === null || first.sequence <= log) gone.add(id);
+      }
       return (await conversationsIn(broker, names)).filter((id) => !gone.has(id));
     },
     async log(conversation) {
