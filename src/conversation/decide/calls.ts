@@ -12,6 +12,7 @@ import {
   settingAt,
   type Turn,
 } from '../state/state.ts';
+import type { WaitingEntry } from '../state/waiting.ts';
 import {
   AWAITED_TOOLS,
   availableTools,
@@ -382,6 +383,22 @@ function isTaken({ context, roster }: DecisionBuilder, name: string): boolean {
 
 function takesTools({ roster }: DecisionBuilder, slug: string): boolean {
   return roster.agents.get(slug)?.clientTools !== false;
+}
+
+/** A post can join a turn if it brings nothing that this turn lacks: no schema, and no other tools than those of the same author. */
+export function canJoin(
+  builder: DecisionBuilder,
+  { toolsFrom }: Turn,
+  { index, brings }: WaitingEntry,
+): boolean {
+  if (!brings) return true;
+  const [turns, post] = [toolsFrom ?? -1, index].map((at) => builder.entryAt(at));
+  if (turns?.type !== 'message' || post?.type !== 'message' || post.schema) return false;
+  const { toolChoice = 'auto' } = post; // another one is a demand, which is for the first call of a turn
+  const [known, brought] = [turns, post].map((one) => [one.author.id, offeredBy(one), one.parallelToolCalls]);
+  return (
+    (toolChoice === 'auto' || toolChoice === 'none') && JSON.stringify(known) === JSON.stringify(brought)
+  );
 }
 
 /** The positions of the calls that the author of the turn's tools answers (CLIENT-TOOLS-2). */

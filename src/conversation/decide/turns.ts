@@ -13,7 +13,7 @@ import {
 } from '../state/state.ts';
 import { nextItems, type WaitingEntry, type WaitingQueue } from '../state/waiting.ts';
 import { CLOSING_TOOLS } from '../tools/conversation-tools.ts';
-import { beginCall, closeCall, isAwaited, isRunning } from './calls.ts';
+import { beginCall, canJoin, closeCall, isAwaited, isRunning } from './calls.ts';
 import type { CallReport } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { REPETITIONS_UNTIL_END, repetitions } from './repeated-calls.ts';
@@ -206,7 +206,9 @@ function continueTurn(builder: DecisionBuilder, slug: string): void {
     endTurn(builder, slug, 'limited');
     return;
   }
-  const steered = agentState(builder.state, slug).waiting.filter((item) => item.delivery === 'steer');
+  const steered = agentState(builder.state, slug).waiting.filter(
+    (item) => item.delivery === 'steer' && canJoin(builder, turn, item),
+  );
   if (steered.length === 0 && repetitions(builder, turn) >= REPETITIONS_UNTIL_END) {
     const made = `${slug} made the same calls with the same results ${REPETITIONS_UNTIL_END} times in a row`;
     addLimit(builder, turn, 'repeatedCalls', made);

@@ -225,8 +225,8 @@ function addWaiting(
   hops: number,
   delegatedBy: Delegation | null = null,
 ): void {
-  const bringsTools = entry.type === 'message' && entry.tools ? ({ bringsTools: true } as const) : {};
-  const item = { index: entry.index, delivery, hops, delegatedBy, ...bringsTools };
+  const brings = entry.type !== 'message' ? undefined : entry.tools ? 'tools' : entry.schema && 'schema';
+  const item: WaitingEntry = { index: entry.index, delivery, hops, delegatedBy, ...(brings && { brings }) };
   for (const slug of routedTo(entry)) {
     if (entry.type === 'message' && entry.author.kind === 'agent' && entry.author.id === slug) continue;
     if (entry.type === 'message' && next.run?.awaitsInput && next.run.agent === slug) {
@@ -635,7 +635,7 @@ function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn {
     answeredUpTo: 0,
     hops: entry.hops ?? 0,
     session: agent.session,
-    toolsFrom: taken.findLast((item) => item.bringsTools)?.index ?? null,
+    toolsFrom: taken.findLast((item) => item.brings === 'tools')?.index ?? null,
     delegatedBy: taken[0]?.delegatedBy ?? null,
     lastWords: null,
     arrived: [],

@@ -8,8 +8,8 @@ export interface WaitingEntry {
   readonly hops: number;
   /** The call that delegated it, if any. */
   readonly delegatedBy: Delegation | null;
-  /** It is a post with tools. */
-  readonly bringsTools?: true;
+  /** What it brings to the turn that it starts: it joins no other entry. */
+  readonly brings?: 'tools' | 'schema';
 }
 
 /** The call of another agent that a turn, or a waiting entry, answers. */
@@ -111,11 +111,16 @@ export class WaitingQueue implements Iterable<WaitingEntry> {
   }
 }
 
+/** It joins others in a trigger. */
+function isJoining({ delivery, brings }: WaitingEntry): boolean {
+  return delivery !== 'queue' && !brings;
+}
+
 /** V12: the oldest; if it is to be steered, all that are to be steered. */
 export function nextItems(waiting: WaitingQueue): readonly WaitingEntry[] {
   const { oldest } = waiting;
   if (!oldest) return [];
-  return oldest.delivery === 'queue' ? [oldest] : waiting.filter((item) => item.delivery !== 'queue');
+  return isJoining(oldest) ? waiting.filter(isJoining) : [oldest];
 }
 
 export function nextTrigger(waiting: WaitingQueue): number[] {

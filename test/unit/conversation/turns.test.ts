@@ -206,6 +206,50 @@ describe('messages for a busy agent', () => {
     expect(triggers).toEqual([[0], [2, 4], [3], [5]]);
   });
 
+  it('V12: a post with tools or a schema gets a turn of its own, however it was sent: none of its tools is lost', () => {
+    const core = new Core().posted('0');
+    const call = core.callOf('pm');
+    const [one, other] = ['now', 'then'].map((name) => ({ name }));
+    if (!one || !other) throw new Error('no tool');
+    core.post('1', { delivery: 'steer' });
+    core.post('2', { delivery: 'steer', tools: [one] });
+    core.answer(call, null, ['look']);
+    const { entries } = core.finish(core.tools[0] ?? expect.unreachable());
+    expect(entries.find(({ type }) => type === 'message-delivered')).toMatchObject({ entries: [2] });
+    for (const more of [{ tools: [other] }, { schema: { type: 'object' } }, {}])
+      core.post('x', { delivery: 'interrupt', ...more });
+    core.abort(core.callOf('pm'));
+    const brought: unknown[] = [];
+    for (let next = core.calls[0]; next; next = core.calls[0]) {
+      brought.push(core.conversation.state.agents.pm?.turn?.toolsFrom);
+      core.answer(next);
+    }
+    const triggers = core.entries.flatMap((entry) => (entry.type === 'turn-started' ? [entry.trigger] : []));
+    expect(triggers).toEqual([[0], [3], [8], [9], [10]]);
+    expect(brought).toEqual([3, 8, null, null]);
+  });
+
+  it.each<[string, Parameters<Core['post']>[1], boolean]>([
+    ['the same tools', {}, true],
+    ['other tools', { tools: [{ name: 'then' }] }, false],
+    ['a schema beside', { schema: { type: 'object' } }, false],
+    ['a demand', { toolChoice: 'required' }, false],
+    ['a choice of none', { toolChoice: 'none' }, false],
+    ['calls one at a time', { parallelToolCalls: false }, false],
+    ['another author', { by: 'bob' }, false],
+  ])(
+    'V12: a steered post with tools joins the turn that has them only as the same post: with %s',
+    (_, more, joins) => {
+      const core = new Core().posted('0', { tools: [{ name: 'now' }] });
+      core.post('1', { tools: [{ name: 'now' }], ...more });
+      core.answer(core.callOf('pm'), null, ['look']);
+      const { entries } = core.finish(core.tools[0] ?? expect.unreachable());
+      expect(entries.some(({ type }) => type === 'message-delivered')).toBe(joins);
+      core.drain();
+      expect(core.entries.filter(({ type }) => type === 'turn-started')).toHaveLength(joins ? 1 : 2);
+    },
+  );
+
   it('an interruption aborts the running turn and is answered next', () => {
     const core = new Core().posted('long work');
     const call = core.callOf('pm');
