@@ -13,6 +13,7 @@ import {
   OpenCalls,
   Roots,
   stoppedAmong,
+  stoppedRefusal,
   turnInputOf,
   wireCallId,
 } from '../conversation/index.ts';
@@ -154,6 +155,8 @@ class Exchange {
   readonly watch = createTurnWatch(this.#calls);
   /** The turns that the post started. */
   readonly #own = new Set<string>();
+  /** The agents that have not read it. */
+  readonly #unread: Set<string>;
   readonly #running = new Map<string, AbortController>();
   readonly #client: Client;
   readonly #by: Pick<PostMessage, 'conversation' | 'publisher' | 'author'>;
@@ -173,6 +176,7 @@ class Exchange {
     this.#by = { conversation, publisher, ...(author && { author }) };
     this.#options = options;
     this.watch.addOutstanding(options.posted.index, options.posted.agents);
+    this.#unread = new Set(options.posted.agents);
   }
 
   observe(entry: Entry): void {
@@ -181,7 +185,10 @@ class Exchange {
     if (this.#roots.isOfAnother(post, entry)) return; // CLIENT-ASK-5
     this.watch.observe(entry);
     const taken = turnInputOf(entry);
-    if (taken?.messages.includes(post)) this.#own.add(taken.turnId);
+    if (taken?.messages.includes(post)) {
+      this.#own.add(taken.turnId);
+      this.#unread.delete(taken.agent);
+    }
     if (taken?.messages.some((index) => this.#delegated.has(index))) this.#delegated.add(taken.turnId);
     if (entry.type === 'run-ended') this.#result = entry.value;
     if (entry.type === 'delegation-requested') this.#delegated.add(entry.index);
@@ -228,6 +235,7 @@ class Exchange {
 
   answer(schema: Shape | undefined) {
     if (this.#failure) throw this.#failure;
+    if (this.#unread.size > 0) throw asError(stoppedRefusal(this.#by.conversation, [...this.#unread]));
     if (!schema)
       return {
         content: this.#said?.content ?? '',

@@ -65,9 +65,13 @@ export function stoppedAmong(
   agents: Readonly<Record<string, { readonly status: string }>>,
 ): Stopped {
   const stopped = routed.filter((slug) => agents[slug]?.status === 'stopped');
+  return { agents: stopped, refusal: stoppedRefusal(conversation, stopped) };
+}
+
+export function stoppedRefusal(conversation: string, stopped: readonly string[]): Refusal {
   const verb = stopped.length === 1 ? 'is stopped: it answers' : 'are stopped: they answer';
   const message = `${stopped.join(', ')} ${verb} after \`parley resume ${conversation}\``;
-  return { agents: stopped, refusal: refusal('AGENT_STOPPED', message, 'the message is in the log') };
+  return refusal('AGENT_STOPPED', message, 'the message is in the log');
 }
 
 /**

@@ -66,6 +66,17 @@ describe('two people ask in one conversation at the same time', () => {
     await expect(answerTo(core, 'quick')).rejects.toMatchObject(errorWith('AGENT_ASKS', 'Which?', 'post'));
   });
 
+  it('a stop of the agent before it read the message rejects and names the command that continues it', async () => {
+    const core = new TeamCore()
+      .posted('slow', { by: 'ben' })
+      .posted('quick', { by: 'ann', delivery: 'queue' });
+    core.do({ type: 'stop', agent: 'pm', by: PERSON });
+    core.abort(core.callOf('pm'));
+    await expect(answerTo(core, 'quick')).rejects.toMatchObject(
+      errorWith('AGENT_STOPPED', 'pm is stopped: it answers after `parley resume c`', 'in the log'),
+    );
+  });
+
   it.each<[string, (core: TeamCore) => void]>([
     ['a handoff', (core) => core.act('pm', null, ['handoff', { to: 'qa', summary: 'yours' }])],
     ['a delegation', (core) => core.act('pm', null, delegate('qa'))],
