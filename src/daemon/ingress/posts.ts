@@ -39,7 +39,8 @@ import { Flood, type PostSize, PublisherLimits } from './publisher-limits.ts';
  * POSTS-4  A post whose conversation was deleted after the stream took it is settled without effect, at each redelivery.
  * POSTS-5  A post that waits for another attempt is not overtaken by a later one of its conversation.
  * POSTS-6  A post beyond its publisher's limits is refused before any part of it is stored, unless its id is known.
- * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post.
+ * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post; so does one whose
+ *          append exceeds a message: as the answer to a question of an agent, its text is there twice.
  * POSTS-8  For the id of a refused post of a request, logs are opened at the rate of posts, so that refused posts do not fill the
  *          memory; beyond it, only those in memory are searched.
  * POSTS-9  Where several daemons share the work, the one that reads the stream hands each post to the daemon that works on its
@@ -255,7 +256,7 @@ export class Posts {
       if (isMoved(error)) throw error; // another daemon ingests it (POSTS-1)
       undecided = isUndecided(error) ? undecided + 1 : 0;
       const hopeless =
-        damagedLog(error) ?? (undecided < MOST_DECISIONS ? null : undecidable(error, undecided));
+        permanent(error) ?? (undecided < MOST_DECISIONS ? null : undecidable(error, undecided));
       if (hopeless) return this.#refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
       this.#daemon.log.error(fields, 'a post could not be made durable; trying again');
@@ -298,7 +299,11 @@ export class Posts {
     try {
       const unfit = this.#schemas.refusalOf(post);
       if (unfit) throw asError(unfit);
-      const reply = await this.#workers.submit(conversation, this.#commandOf(post, setsSession));
+      const command = this.#commandOf(post, setsSession);
+      const reply = await this.#workers.submit(conversation, command).catch((error: unknown) => {
+        const refused = permanent(error);
+        throw refused ? asError(refused) : error;
+      });
       if (reply.kind === 'refused') throw asError(reply.refusal);
       if (reply.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
       const { kind: _, ...posted } = reply;
@@ -328,21 +333,20 @@ export class Posts {
 /** For the fields of an entry besides its content. */
 const ENVELOPE_BYTES = 4_096;
 
+const SHORTER = 'post a shorter text, or put it in a file and name the file';
+
 /** Null: it fits. */
 export function tooLarge(post: object, room: number): Refusal | null {
   const size = sizeOf(post) + ENVELOPE_BYTES;
   if (size <= room) return null;
-  return refusal(
-    'TOO_LARGE',
-    `this post is ${size} bytes as an entry; the broker accepts ${room}`,
-    'post a shorter text, or put it in a file and name the file',
-  );
+  return refusal('TOO_LARGE', `this post is ${size} bytes as an entry; the broker accepts ${room}`, SHORTER);
 }
 
-/** A damaged log is not retryable: its posts become dead letters, and later posts do not wait. */
-function damagedLog(error: unknown): Refusal | null {
-  if (!(error instanceof ParleyError) || error.code !== 'LOG_CORRUPT') return null;
-  return refusal(error.code, error.message, error.hint);
+/** A damaged log and an append that exceeds a message are not retryable: the post is refused, and later posts do not wait. */
+function permanent(error: unknown): Refusal | null {
+  if (!(error instanceof ParleyError)) return null;
+  if (error.code === 'APPEND_TOO_LARGE') return refusal('TOO_LARGE', error.message, SHORTER);
+  return error.code === 'LOG_CORRUPT' ? refusal(error.code, error.message, error.hint) : null;
 }
 
 /** The decision threw. */

@@ -102,6 +102,8 @@ const MAX_NAME = 256;
  *
  * LARGE-2  Only as many texts of an answer become files as necessary, the largest first.
  * LARGE-4  Opaque fields cannot be cut: if they are too large, the entry has their size instead.
+ * LARGE-5  An append may have a text twice, for example in the result for the agent that asked. If it is too large for the
+ *          store, the report is made again for half of the room, until it fits.
  *
  * `hasAttached`: the turn has files for its next message.
  */

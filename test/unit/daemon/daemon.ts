@@ -73,6 +73,8 @@ export interface TestDaemonOptions {
   readonly toolbox?: Toolbox;
   /** Of all agents; default: in this process. */
   readonly runtimeOfAgents?: AgentCard['runtime'];
+  /** Of the card of each agent; default: none. */
+  readonly toolsOfAgents?: readonly string[];
   readonly tools?: ToolRules;
   readonly limits?: Partial<Team['limits']>;
   readonly disk?: MemoryDisk;
@@ -138,7 +140,7 @@ export function createDaemon(options: TestDaemonOptions = {}) {
   const store = faultyStore(options.store ?? createMemoryStore(options.disk), faults, appends, happened);
   const model = handModel(calls, happened, options.reply);
   const cards = ['pm', 'dev', 'qa'].map((slug) => ({
-    ...cardOf(slug),
+    ...cardOf(slug, { tools: options.toolsOfAgents ?? [] }),
     runtime: options.runtimeOfAgents ?? 'local',
   }));
   const agents = new Map(

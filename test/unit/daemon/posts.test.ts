@@ -65,6 +65,17 @@ describe('a delivery of the ingress stream', () => {
     ]);
   });
 
+  it('a post whose append exceeds a message becomes a dead letter, or its request is refused (POSTS-7)', async () => {
+    const tooLarge = new ParleyError('APPEND_TOO_LARGE', '2 bytes exceed the 1 of one message');
+    daemon.faults.push(tooLarge, tooLarge);
+    await daemon.deliver({ id: 'm1', content: 'hello' });
+    const refused = { code: 'TOO_LARGE', message: tooLarge.message };
+    expect(daemon.bus.dead).toMatchObject([{ publisher: 'alice', conversation: 'demo', refused }]);
+    expect(daemon.posts.isBlocked).toBe(false);
+    const post = { conversation: 'demo', content: 'hello', publisher: 'alice', author: { name: 'Alice' } };
+    expect(await daemon.request('post', post)).toMatchObject({ ok: false, refusal: refused });
+  });
+
   it('a post of the largest size of an entry is accepted', async () => {
     await daemon.deliver({ id: 'm1', content: 'x'.repeat(15_500) });
     expect(daemon.bus.dead).toEqual([]);

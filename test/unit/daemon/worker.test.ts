@@ -5,7 +5,7 @@ import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
 import { namesOn } from '../../support/memory-disk.ts';
-import { createDaemon, postCommand, type TestDaemon } from './daemon.ts';
+import { AMONG_OTHERS, createDaemon, postCommand, type TestDaemon } from './daemon.ts';
 
 const postWith = (parts: readonly FilePart[]): Command => {
   const author = { id: 'alice', name: 'Alice' };
@@ -344,5 +344,32 @@ describe('commands that are too large for one append', () => {
     daemon.faults.push(tooLarge);
     const worker = await daemon.workers.use('demo');
     await expect(worker.submit(postCommand('m1', 'one'))).rejects.toBe(tooLarge);
+  });
+
+  it('are refused when one alone is too large with the claim that precedes it', async () => {
+    const other = createDaemon({ self: AMONG_OTHERS });
+    other.faults.push(tooLarge);
+    const worker = await other.workers.use('demo');
+    await expect(worker.submit(postCommand('m1', 'one'))).rejects.toBe(tooLarge);
+    await other.end();
+  });
+
+  it('do not fail with an earlier one that alone is too large: that one is never tried again', async () => {
+    daemon.faults.push(tooLarge, tooLarge);
+    const outcomes = await submitTogether();
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+  });
+
+  it('are shortened if they are reports: the text of the answer becomes a file (LARGE-5)', async () => {
+    const worker = await daemon.workers.use('demo');
+    await worker.submit(postCommand('m1', 'one'));
+    daemon.faults.push(tooLarge, tooLarge);
+    const text = 'word '.repeat(60_000);
+    daemon.calls[0]?.answer(text);
+    await expect.poll(() => worker.entries().at(-1)).toMatchObject({ outcome: 'completed' });
+    const answer = worker.entries().find((entry) => entry.type === 'message' && entry.role === 'assistant');
+    expect(answer).toMatchObject({ content: expect.stringMatching(/^word .*\n\[Full output: @state/s) });
+    expect(await daemon.store.toolRecords.readOutput('demo', answer?.id ?? '')).toBe(text);
+    expect(daemon.lines.filter((line) => line.startsWith('error'))).toEqual([]);
   });
 });

@@ -58,7 +58,7 @@ export interface Item {
 }
 
 /** For decisions without a sender. */
-const NO_SENDER: Item = {
+export const NO_SENDER: Item = {
   command: { type: 'recover' },
   resolve: () => undefined,
   reject: () => undefined,

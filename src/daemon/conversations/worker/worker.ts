@@ -2,6 +2,7 @@ import { type Model, overBudget, type Reservation } from '../../../agents/index.
 import type { Fate, StreamPosition } from '../../../bus/index.ts';
 import {
   awaitedCalls,
+  type CallOutcome,
   type Command,
   type ConversationState,
   type Decision,
@@ -18,6 +19,7 @@ import type { Telemetry } from '../../observe/telemetry.ts';
 import type { TraceExporter } from '../../observe/trace-exporter.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { Team } from '../../team/team.ts';
+import { keptReport } from '../../tools/entry-content.ts';
 import type { IngressProgress } from '../ingress-progress.ts';
 import { type ConversationOwner, moved, type Ownership } from '../ownership.ts';
 import {
@@ -27,6 +29,7 @@ import {
   type DeciderContext,
   type Item,
   isPost,
+  NO_SENDER,
   type PreparedCall,
 } from './decider.ts';
 import { Effects, type EffectsContext } from './effects.ts';
@@ -59,6 +62,8 @@ export interface WorkerContext extends DeciderContext, EffectsContext, LedgerCon
 }
 
 const REPORT_RETRY_MS = 1_000;
+/** Bytes. A report is not shortened below it (LARGE-5). */
+const SMALLEST_ROOM = 8_192;
 
 /**
  * One conversation in memory: decide, append, act, answer.
@@ -297,10 +302,12 @@ export class ConversationWorker {
       for (const { item, decision } of decided) item.resolve(decision.reply);
       return undefined;
     } catch (error) {
-      const failed = decided.map(({ item }) => item);
-      if (failed.length < 2 || !isTooLarge(error)) return this.#fail(before, failed, error);
+      const failed = decided.map(({ item }) => item).filter((item) => item !== NO_SENDER);
+      if (!isTooLarge(error)) return this.#fail(before, failed, error);
       this.#decider.undo(before);
-      return this.#decideAndActOnEach(failed);
+      if (failed.length > 1) return this.#decideAndActOnEach(failed);
+      failed[0]?.reject(error); // never tried again: no later post overtakes it
+      return undefined;
     } finally {
       this.#owner.claimEnded();
     }
@@ -368,7 +375,19 @@ export class ConversationWorker {
 
   #report(command: Command): void {
     const isOver = () => this.#lifecycle === 'closed';
-    retryReport(this.id, () => this.submit(command), isOver, this.#daemon);
+    retryReport(this.id, () => this.#submitReport(command, this.#daemon.maxPayload), isOver, this.#daemon);
+  }
+
+  /** LARGE-5 */
+  async #submitReport(command: Command, room: number): Promise<unknown> {
+    try {
+      return await this.submit(command);
+    } catch (error) {
+      if (!isTooLarge(error) || !isOutcome(command) || room < SMALLEST_ROOM) throw error;
+      const { store, team, newId } = this.#daemon;
+      const smaller = await keptReport(this.id, command, { store, team, newId, maxPayload: room / 2 });
+      return this.#submitReport(smaller, room / 2);
+    }
   }
 
   saveProjections(): Promise<void> {
@@ -376,10 +395,19 @@ export class ConversationWorker {
   }
 }
 
-/** The shared append is too large for the store (WORKER-1); single ones may fit. */
+/** The append is too large for the store. If it is a shared one (WORKER-1), single ones may fit. */
 function isTooLarge(error: unknown): boolean {
   return error instanceof ParleyError && error.code === 'APPEND_TOO_LARGE';
 }
+
+/** Of a model call: its texts can become files. */
+function isOutcome(command: Command): command is CallOutcome {
+  return command.type in OUTCOMES;
+}
+const OUTCOMES = { 'model-answered': 1, 'model-failed': 1, 'model-aborted': 1 } satisfies Record<
+  CallOutcome['type'],
+  1
+>;
 
 /** False for copies: their turns belong to another conversation, where they may still run. */
 function isOwn({ item: { command } }: Decided): boolean {
