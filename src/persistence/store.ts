@@ -45,8 +45,9 @@ import { type AuditLog, coalesce, type Documents, InOrder, type Storage } from '
  * STORE-3 Marks count only if the document `marks` is there: without it, conversations may lack their mark. A superfluous mark
  *         costs reading one log; a missing mark loses work. So a removal is not synced, and a later `markOpen` wins.
  * STORE-4 The ingress position may lag the logs, never lead them: it is saved at intervals, and after the logs are closed.
- * STORE-5 A deletion is noted in `deleting.<conversation>` before it begins: which logs it removes, by their newest message or
- *         (`lives`) by their first entry. The next opening of the store or of the conversation, or a sweep, finishes it.
+ * STORE-5 A deletion is noted in `deleting.<conversation>` after its tombstone and before anything else: which logs it removes, by
+ *         their newest message or (`lives`) by their first entry. The next opening of the store or of the conversation, or a sweep,
+ *         finishes it.
  */
 
 export async function openStore(storage: Storage): Promise<ConversationStore> {
@@ -163,14 +164,11 @@ class Store implements ConversationStore {
 
   async #delete(conversation: string, upTo: IngressPosition | null, newest?: number): Promise<Removed> {
     if (upTo !== null) await this.#bury(conversation, upTo);
-    await forgetRead(this.#documents, conversation);
     this.#marked.delete(conversation);
     const { shared } = this.#storage;
     const { last = 0, first = null } = (await shared?.extent(conversation)) ?? {};
     const log = newest ?? last;
     const lives = first !== null && first.sequence <= log ? [lifeOf(first)] : [];
-    const named = shared === null ? await this.#filesOf(conversation) : undefined;
-    if (named?.size === 0) return { ...(await this.#storage.remove(conversation, log)), files: 0 };
     let note: DeletionNote = { log, lives };
     await this.#documents.change(`deleting.${conversation}`, (stored) => {
       const known = noteIn(stored);
@@ -178,16 +176,13 @@ class Store implements ConversationStore {
       return note;
     });
     this.#storage.reach?.('deletion-noted');
-    return this.#finish(conversation, note, named);
+    return this.#finish(conversation, note);
   }
 
   /** STORE-5. Idempotent. Where logs are shared, an append may precede the note: the log is read after it. */
-  async #finish(
-    conversation: string,
-    note: DeletionNote,
-    known?: ReturnType<typeof filesIn>,
-  ): Promise<Removed> {
-    const named = known ?? (await this.#filesOf(conversation));
+  async #finish(conversation: string, note: DeletionNote): Promise<Removed> {
+    await forgetRead(this.#documents, conversation);
+    const named = await this.#filesOf(conversation);
     const lives = this.#storage.shared && note.lives;
     const files = await this.#blobs.release(conversation, lives, named.keys());
     const removed = await this.#storage.remove(conversation, note.log);

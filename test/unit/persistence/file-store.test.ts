@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { describe, expect, it, vi } from 'vitest';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
+import type { StorePoint } from '../../../src/persistence/storage.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { shortenWaits } from '../../support/short-waits.ts';
 import { batch, logBytes, row, storeFolderPerTest } from './support.ts';
@@ -66,6 +67,24 @@ describe('the data directory', () => {
     } finally {
       await store.close();
     }
+  });
+
+  it('the next start finishes a deletion that was noted, also of a conversation without files', async () => {
+    await leave('demo', logBytes([batch(0, 1)]));
+    const reach = (point: StorePoint) => {
+      if (point === 'deletion-noted') throw new Error('killed');
+    };
+    const killed = await openFileStore(directory, { reach });
+    await killed.people.change('a'.repeat(64), () => ({ lengths: { demo: 1, other: 2 } }));
+    const tombstone = { stream: 's', sequence: 5 };
+    await expect(killed.delete('demo', tombstone)).rejects.toThrow('killed');
+    await killed.close();
+    await session(async (store) => {
+      expect(await store.conversations()).toEqual([]);
+      expect(await store.deletedUpTo('demo')).toEqual(tombstone);
+      expect(await store.people.get('a'.repeat(64))).toEqual({ lengths: { other: 2 } });
+    });
+    expect(await readdir(path('deleting'))).toEqual([]);
   });
 
   it('the next start finishes a deletion that a crash interrupted', async () => {
