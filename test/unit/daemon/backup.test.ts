@@ -2,10 +2,17 @@ import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backUpStore } from '../../../src/daemon/offline/backup.ts';
+import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
 import type { ConversationStore, MigrationTarget, StoreArchive } from '../../../src/persistence/index.ts';
-import { openFileArchive, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
+import {
+  openFileArchive,
+  openFileSource,
+  openFileStore,
+  openFileTarget,
+} from '../../../src/persistence/jsonl/index.ts';
+import type { StorePoint } from '../../../src/persistence/storage.ts';
 import { entryWith, putBlob } from '../../contract/blobs.contract.ts';
-import { batch } from '../../contract/samples.ts';
+import { batch, row } from '../../contract/samples.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 
 /** A store whose `open` fails. */
@@ -160,4 +167,38 @@ describe('a backup of a store that changes meanwhile', () => {
     await expect(backUpStore(source, broken)).rejects.toThrow('ENOSPC');
     expect(await target.archive.migration()).toBe(source.name);
   });
+});
+
+describe('a store with a deletion that a crash interrupted', () => {
+  const root = folderPerTest();
+
+  it.each(['deletion-noted', 'log-removed'] as const)(
+    'is copied without that conversation, after %s',
+    async (point) => {
+      const from = join(root, 'from');
+      const reach = (at: StorePoint) => {
+        if (at === point) throw new Error('killed');
+      };
+      const killed = await openFileStore(from, { reach });
+      for (const id of ['demo', 'other']) {
+        const { log } = await killed.open(id);
+        await log.append(0, batch(0, 2));
+        await log.close();
+        await killed.saveRow(row(id));
+      }
+      await expect(killed.delete('demo', { stream: LIFE, sequence: 5 })).rejects.toThrow('killed');
+      await killed.close();
+      const backup = await openFileTarget(join(root, 'backup'));
+      expect(await backUpStore(await openFileArchive(from), backup)).toMatchObject({ missing: [] });
+      const target = await openFileTarget(join(root, 'to'));
+      const source = await openFileSource(from);
+      await migrateStore(source.archive, target);
+      await source.close();
+      for (const { archive, store } of [backup, target]) {
+        expect(await archive.conversations()).toEqual(['other']);
+        expect(await archive.deletions()).toEqual([{ conversation: 'demo', stream: LIFE, sequence: 5 }]);
+        await store.close();
+      }
+    },
+  );
 });

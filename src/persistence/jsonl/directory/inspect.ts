@@ -248,14 +248,19 @@ export async function openFileTarget(
   return migrationTarget(directory, store, fileArchive(directory), documents);
 }
 
-/** Reads every file each time (DIRECTORY-MIGRATION-2). */
+/** Reads every file each time (DIRECTORY-MIGRATION-2). A conversation whose deletion a crash interrupted counts as deleted. */
 function fileArchive(directory: string): StoreArchive {
   const paths = storePaths(directory);
+  const documents = new FileDocuments(paths);
   return archiveOf(`file:${directory}`, {
-    documents: new FileDocuments(paths),
+    documents,
     audit: createAuditFiles(paths),
     blobs: createBlobFiles(paths),
-    conversations: () => inspectFiles(directory, { isMigrating: true }).conversations(),
+    async conversations() {
+      const found = await inspectFiles(directory, { isMigrating: true }).conversations();
+      const gone = new Set(await documents.keys('deleting.'));
+      return found.filter((id) => !gone.has(id));
+    },
     async log(conversation) {
       const path = paths.log(conversation);
       const found = await orNullIfMissing(readdir(dirname(path)));
