@@ -25,10 +25,10 @@ describe.skipIf(!hasPython)('the client for Python', () => {
   const project = shared(() =>
     openProject({
       nats: {},
-      settings: { retry: { attempts: 1 } },
+      settings: { retry: { attempts: 1 }, limits: { modelCallsPerTurn: 3 } },
       model: model.handler,
       agents: {
-        pm: '---\nname: Pam\ndescription: plans\ntools: [handoff]\n---\nP',
+        pm: '---\nname: Pam\ndescription: plans\ntools: [handoff, delegate]\n---\nP',
         py: '---\nname: Py\ndescription: a program\nruntime: bus\ntools: [handoff, ask]\n---\nP',
       },
     }),
@@ -178,6 +178,66 @@ code(lambda: parley.connect("/nowhere"))
       ]);
     },
   );
+
+  it('a turn that is stopped or limited, a team that is stopped, and an answer without the value are errors with their codes', async () => {
+    const call = { toolCalls: [{ name: 'handoff', arguments: '{}' }] };
+    const running = { text: 'So far', hang: 'after-text' } as const;
+    model.next = [running, running, call, call, call, { text: 'no' }, { text: 'no' }, { text: 'no' }];
+    const printed = python(`
+def tried(conversation, content, **more):
+    try:
+        print(json.dumps(["answered", team.ask(conversation, content, publisher="ann", timeout=20, **more).text]))
+    except parley.ParleyError as error:
+        print(json.dumps([error.code, error.message]))
+tried("halted", "Hello")
+tried("halted", "Still there?")
+team.post("busy", "Hello", publisher="ben")
+tried("busy", "And then?", delivery="queue")
+tried("limited", "Hello")
+tried("invalid", "Hello", schema={"type": "object"})
+tried("unheard", "Hello", includeInContext=False)
+`);
+    const stop = (conversation: string) =>
+      client.request('stop', { conversation, agent: 'pm', publisher: 'boss' });
+    await followUntil(client, 'halted', (entries) => ofType(entries, 'turn-started').length > 0);
+    await stop('halted');
+    await followUntil(client, 'busy', (entries) => ofType(entries, 'message').length > 1);
+    await stop('busy');
+    expect(await printed).toEqual([
+      ['AGENT_STOPPED', 'the turn of pm was stopped'],
+      ['AGENT_STOPPED', 'pm is stopped: it answers after `parley resume halted`'],
+      ['AGENT_STOPPED', 'pm is stopped: it answers after `parley resume busy`'],
+      ['LIMIT_REACHED', expect.stringContaining('3')],
+      ['ANSWER_INVALID', expect.stringContaining('JSON')],
+      ['NO_AGENT', 'no agent answers message 0 of unheard'],
+    ]);
+  });
+
+  it('an agent that hands over gives no value of the schema, and one that failed for another agent fails nothing', async () => {
+    await serve(
+      'def answer(turn):\n    if "fail" in turn.text:\n        raise ValueError("no")\n    return "From Py."',
+    );
+    const pass = (name: string, given: object) => ({
+      toolCalls: [{ name, arguments: JSON.stringify(given) }],
+    });
+    model.next = [
+      pass('handoff', { to: 'py', summary: 'yours' }),
+      pass('delegate', { to: 'py', request: 'fail' }),
+      { text: '{"pieces":7}' },
+    ];
+    const printed = await python(`
+try:
+    team.ask("handed", "Hello", publisher="ann", schema={"type": "object"})
+except parley.ParleyError as error:
+    print(json.dumps([error.code, error.message]))
+answer = team.ask("delegated", "Hello", publisher="ann", schema={"type": "object"})
+print(json.dumps([answer.value, answer.agent]))
+`);
+    expect(printed).toEqual([
+      ['AGENT_FAILED', 'the turn ended without an answer that matches the schema'],
+      [{ pieces: 7 }, 'pm'],
+    ]);
+  });
 
   itLong(
     'a post with the same id is one entry, a file arrives whole, and following survives a daemon that is killed',

@@ -103,12 +103,15 @@ class Client:
         """Posts a message and waits for its answer: an `Answer`.
 
         `tools` are functions that the agent may call: they run here. `schema` is the type of the answer's `value`: a JSON
-        Schema, a dataclass, or a model of pydantic. `on_text` gets the text while it is written. A turn that fails is a
-        `ParleyError`. Approvals and questions to people are waited for, at most `timeout` seconds.
+        Schema, a dataclass, or a model of pydantic. `on_text` gets the text while it is written. A turn that fails,
+        is stopped or limited is a `ParleyError`. Approvals and questions to people are waited for, at most `timeout` seconds.
         """
         posted = self.post(conversation, content, publisher=publisher, tools=tools, schema=schema, **fields)
         functions = {described(one)["name"]: one for one in tools}
-        progress = _Progress(posted["index"], posted["agents"])
+        if not posted["agents"]:
+            place = f"message {posted['index']} of {conversation}"
+            raise ParleyError("NO_AGENT", f"no agent answers {place}", "address one: `to`, or @slug in the text")
+        progress = _Progress(conversation, posted, self.request("conversation", conversation=conversation))
         for event in self.follow(conversation, posted["index"], live=on_text is not None, timeout=timeout):
             if "live" in event:
                 if event["type"] == "text" and event["turnId"] in progress.turns:
@@ -118,7 +121,7 @@ class Client:
             for call in calls and self._still_open(conversation, event, calls):
                 self._report(conversation, publisher, _result_of(call, functions))
             if progress.is_over:
-                answer = progress.answer()
+                answer = progress.answer(schema is not None)
                 if schema is not None:
                     answer.value = value_of(schema, answer.value)
                 return answer
@@ -228,30 +231,39 @@ class Client:
 class _Progress:
     """Which turns work on a post, and what they said. A handoff or a delegation of such a turn continues it."""
 
-    def __init__(self, index, agents):
-        self.outstanding = {(index, agent) for agent in agents}
+    def __init__(self, conversation, posted, state):
+        self.outstanding = {(posted["index"], agent) for agent in posted["agents"]}
         self.turns = {}  # id: True while it runs or waits
         self.entries = []
-        self.is_over = not agents
-        self._last = None
-        self._failure = None
+        self.is_over = False
+        self._conversation = conversation
+        self._index = posted["index"]
+        self._known = state["length"]  # the statuses are those after these entries
+        self._stopped = {agent for agent in posted["agents"] if state["agents"].get(agent, {}).get("status") == "stopped"}
+        self._own = set()  # turns that took the post itself
+        self._delegated = set()  # delegations, and turns that took one: the agent that asked reads how they end
+        self._why = {}  # by turn: the code and message of its newest error or limit
+        self._last = self._valued = self._failure = None
 
     def take(self, entry):
         """The calls that the author of the post answers: (place, name, arguments)."""
         self.entries.append(entry)
         kind, turn = entry["type"], entry.get("turnId")
-        taken = entry.get("trigger") if kind == "turn-started" else entry.get("entries") if kind == "message-delivered" else None
-        if taken is not None:
-            mine = {(index, entry["agent"]) for index in taken} & self.outstanding
-            if mine or turn in self.turns:
-                self.turns[turn] = True
-                self.outstanding -= mine
+        self._begin(entry, kind, turn)
         if kind == "agent-stopped":
-            self.outstanding = {one for one in self.outstanding if entry["agent"] not in (None, one[1])}
+            released = {one for one in self.outstanding if entry["agent"] in (None, one[1])}
+            self.outstanding -= released
+            self._refuse({agent for index, agent in released if index == self._index})
+        if kind == "agent-resumed":
+            self._stopped = {agent for agent in self._stopped if entry["agent"] not in (None, agent)}
         calls = []
         if turn in self.turns:
             if kind in ("handoff", "delegation-requested"):
                 self.outstanding.add((entry["index"], entry["to"]))
+            if kind == "delegation-requested":
+                self._delegated.add(entry["index"])
+            if kind == "limit-reached":
+                self._why[turn] = ("LIMIT_REACHED", entry["content"])
             if kind == "message" and entry["role"] == "assistant":
                 self._said(entry)
                 calls = [
@@ -259,21 +271,64 @@ class _Progress:
                     for position in entry.get("callerCalls", [])
                 ]
             if kind == "turn-ended":
-                self.turns[turn] = entry["outcome"] == "waiting"
-        self.is_over = not self.outstanding and not any(self.turns.values())
+                self._end(entry, turn)
+        runs = any(self.turns.values())
+        if entry["index"] + 1 >= self._known and not runs and self.outstanding:
+            waiting = {agent for _, agent in self.outstanding}
+            self._refuse(waiting if waiting <= self._stopped else None)
+        self.is_over = not runs and (not self.outstanding or self._failure is not None)
         return calls
 
+    def _begin(self, entry, kind, turn):
+        """A message that answers a question may be given to a running turn by the result of the question alone."""
+        taken = entry.get({"turn-started": "trigger", "message-delivered": "entries", "message": "answers"}.get(kind)) or ()
+        agent = entry.get("agent") or entry["author"]["id"]
+        mine = {(index, agent) for index in taken} & self.outstanding
+        self.outstanding -= mine
+        if mine:
+            self.turns[turn] = True
+        if (self._index, agent) in mine:
+            self._own.add(turn)
+        if self._delegated.intersection(taken):
+            self._delegated.add(turn)
+
     def _said(self, entry):
+        turn = entry["turnId"]
         if entry.get("partType") == "error":
             line = entry["content"].rsplit("\n", 1)[-1]
-            self._failure = json.loads(line[line.index("{") :]) if "{" in line else {"code": "LLM_ERROR", "message": line}
+            failure = json.loads(line[line.index("{") :]) if "{" in line else {"message": line}
+            self._why[turn] = (failure.get("code", "LLM_ERROR"), failure.get("message", ""))
         elif entry.get("content") and "invalid" not in entry:
-            self._last, self._failure = entry, None
+            self._last = entry
+        if "value" in entry and turn in self._own:
+            self._valued = entry
 
-    def answer(self):
+    def _end(self, entry, turn):
+        agent, log = entry["agent"], "the log has the details"
+        code, message = self._why.get(turn, (None, None))
+        endings = {
+            "failed": (code or "AGENT_FAILED", message or f"the turn of {agent} failed", log),
+            "aborted": ("AGENT_STOPPED", f"the turn of {agent} was stopped", log),
+            "limited": ("LIMIT_REACHED", message or f"the turn of {agent} reached a limit", "`parley resume` continues it"),
+        }
+        self.turns[turn] = entry["outcome"] == "waiting"
+        if entry["outcome"] in endings and turn not in self._delegated:
+            self._failure = self._failure or ParleyError(*endings[entry["outcome"]])
+
+    def _refuse(self, stopped):
+        """The agents that answer only after a resume."""
+        if stopped and not self._failure:
+            verb = "is stopped: it answers" if len(stopped) == 1 else "are stopped: they answer"
+            what = f"{', '.join(sorted(stopped))} {verb} after `parley resume {self._conversation}`"
+            self._failure = ParleyError("AGENT_STOPPED", what, "the message is in the log")
+
+    def answer(self, is_typed):
         if self._failure:
-            raise ParleyError(self._failure.get("code", "LLM_ERROR"), self._failure.get("message", ""))
-        last = self._last or {}
+            raise self._failure
+        if is_typed and self._valued is None:
+            message = "the turn ended without an answer that matches the schema"
+            raise ParleyError("AGENT_FAILED", message, "an agent that hands over does not pass the schema on")
+        last = (self._valued if is_typed else self._last) or {}
         return Answer(last.get("content", ""), last.get("value"), self.entries, last.get("author", {}).get("id"))
 
 
