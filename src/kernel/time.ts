@@ -144,6 +144,43 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+/** Timers that stop while anything is waited for, and then begin again; `stop` ends them. */
+export class PausableTimers {
+  readonly #begin: () => readonly NodeJS.Timeout[];
+  #running: readonly NodeJS.Timeout[];
+  #waits = 0;
+  #isOver = false;
+
+  constructor(begin: () => readonly NodeJS.Timeout[]) {
+    this.#begin = begin;
+    this.#running = begin();
+  }
+
+  async paused<Value>(wait: () => Promise<Value>): Promise<Value> {
+    this.#waits += 1;
+    this.#clear();
+    try {
+      return await wait();
+    } finally {
+      this.#waits -= 1;
+      if (this.#waits === 0 && !this.#isOver) this.#running = this.#begin();
+    }
+  }
+
+  refreshFirst(): void {
+    this.#running[0]?.refresh();
+  }
+
+  stop(): void {
+    this.#isOver = true;
+    this.#clear();
+  }
+
+  #clear(): void {
+    for (const timer of this.#running) clearTimeout(timer);
+  }
+}
+
 /** The result; null if it takes longer. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T | null> {
   const over = new AbortController();

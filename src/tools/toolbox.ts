@@ -1,6 +1,6 @@
 import type { Risk, Toolbox, ToolDefinition, ToolFile, ToolOutcome, ToolRun } from '../agents/tool-port.ts';
 import { forTool } from '../conversation/index.ts';
-import { type LinkedAbort, type Log, linkedAbort, messageOf } from '../kernel/index.ts';
+import { type LinkedAbort, type Log, linkedAbort, messageOf, PausableTimers } from '../kernel/index.ts';
 
 /**
  * Combines several toolboxes into one; `toolboxOf`: one of tools of this process.
@@ -194,22 +194,12 @@ export async function runGuarded(
   if (signal.aborted) return { kind: 'aborted' };
   const inner = linkedAbort(signal);
   let expired = false;
-  let isOver = false;
   let graceTimer: NodeJS.Timeout | undefined;
-  const begin = () =>
-    setTimeout(() => {
-      expired = true;
-      inner.abort(new Error('the time for this call is over'));
-    }, options.timeoutMs);
-  let deadline = begin();
-  const paused: Paused = async (wait) => {
-    clearTimeout(deadline);
-    try {
-      return await wait();
-    } finally {
-      if (!isOver) deadline = begin();
-    }
+  const expire = () => {
+    expired = true;
+    inner.abort(new Error('the time for this call is over'));
   };
+  const deadline = new PausableTimers(() => [setTimeout(expire, options.timeoutMs)]);
   const gaveUp = new Promise<ToolOutcome>((resolve) => {
     const wait = () => {
       graceTimer = setTimeout(() => resolve({ kind: 'aborted' }), options.graceMs ?? GRACE_MS);
@@ -218,14 +208,13 @@ export async function runGuarded(
   });
   try {
     const outcome = await Promise.race([
-      outcomeOf((own) => work(own, paused), inner.signal, options.name),
+      outcomeOf((own) => work(own, (wait) => deadline.paused(wait)), inner.signal, options.name),
       gaveUp,
     ]);
     if (outcome.kind !== 'aborted' || !expired) return outcome;
     return failed('TIMEOUT', `${options.name} did not end within ${options.timeoutMs / 1_000} seconds`);
   } finally {
-    isOver = true;
-    clearTimeout(deadline);
+    deadline.stop();
     clearTimeout(graceTimer);
     inner.unlink();
   }

@@ -19,6 +19,7 @@ import {
   type Log,
   linkedAbort,
   MAX_TIMER_MS,
+  PausableTimers,
   sleep,
   VERSION,
 } from '../../kernel/index.ts';
@@ -75,7 +76,7 @@ type Ask = (
 
 /** A call that runs. */
 interface Running extends Pick<CallOptions, 'declined' | 'ask'> {
-  readonly clock: CallClock;
+  readonly clock: PausableTimers;
   readonly ended: AbortSignal;
   /** Its questions so far. */
   asked: number;
@@ -235,7 +236,7 @@ export class Connection {
     { idempotencyKey, traceparent, signal, declined, ask, onProgress }: CallOptions,
   ): Promise<ToolResult> {
     const ended = linkedAbort(signal);
-    const clock = new CallClock(this.#times, (late) => ended.abort(late));
+    const clock = callClock(this.#times, (late) => ended.abort(late));
     const running = { declined, ask, clock, ended: ended.signal, asked: 0 };
     this.#running.add(running);
     const _meta = { 'parley/idempotency-key': idempotencyKey, ...(traceparent && { traceparent }) };
@@ -247,7 +248,7 @@ export class Connection {
           signal: ended.signal,
           timeout: MAX_TIMER_MS,
           onprogress: (progress) => {
-            clock.heard();
+            clock.refreshFirst();
             onProgress?.(progressText(progress));
           },
         },
@@ -346,51 +347,12 @@ function askedIn(params: ElicitRequest['params'], hide?: HideValues): Omit<Serve
 }
 
 /** The time of a call: without a word of the server, and in all. Both stop while a person is asked, and begin again then. */
-class CallClock {
-  readonly #times: McpTimes;
-  readonly #onLate: (error: SdkError) => void;
-  #timers: NodeJS.Timeout[] = [];
-  #isOver = false;
-
-  constructor(times: McpTimes, onLate: (error: SdkError) => void) {
-    this.#times = times;
-    this.#onLate = onLate;
-    this.#begin();
-  }
-
-  heard(): void {
-    this.#timers[0]?.refresh();
-  }
-
-  async paused<Value>(wait: () => Promise<Value>): Promise<Value> {
-    this.#clear();
-    try {
-      return await wait();
-    } finally {
-      if (!this.#isOver) this.#begin();
-    }
-  }
-
-  stop(): void {
-    this.#isOver = true;
-    this.#clear();
-  }
-
-  #begin(): void {
-    const { callMs, callInAllMs } = this.#times;
-    this.#timers = [
-      setTimeout(() => this.#late(`no word in ${callMs / 1000} s`), callMs),
-      setTimeout(() => this.#late(`no result in ${callInAllMs / 1000} s`), callInAllMs),
-    ];
-  }
-
-  #late(why: string): void {
-    this.#onLate(new SdkError(SdkErrorCode.RequestTimeout, why));
-  }
-
-  #clear(): void {
-    for (const timer of this.#timers) clearTimeout(timer);
-  }
+function callClock({ callMs, callInAllMs }: McpTimes, onLate: (error: SdkError) => void): PausableTimers {
+  const late = (why: string) => () => onLate(new SdkError(SdkErrorCode.RequestTimeout, why));
+  return new PausableTimers(() => [
+    setTimeout(late(`no word in ${callMs / 1000} s`), callMs),
+    setTimeout(late(`no result in ${callInAllMs / 1000} s`), callInAllMs),
+  ]);
 }
 
 /** With the names of the fields that it has. */

@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Risk, Toolbox, ToolOutcome, ToolRun } from '../../../src/agents/tool-port.ts';
+import type { JsonRecord } from '../../../src/kernel/index.ts';
 import { createToolbox } from '../../../src/tools/index.ts';
 import { toolboxOf, toolNamed } from '../../support/toolbox.ts';
 import { toolRun } from './support.ts';
@@ -115,6 +116,24 @@ describe('a tool that misbehaves', () => {
     await vi.advanceTimersByTimeAsync(1);
     expect(told?.aborted).toBe(true);
     await vi.advanceTimersByTimeAsync(100);
+    expect(await outcome).toEqual(failed('TIMEOUT', 'a did not end within 1 seconds'));
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('GUARDED-5: the time of a tool stops until every person that it asks has answered, and begins again once', async () => {
+    const ask = ({ message }: { message: string }) =>
+      new Promise<JsonRecord>((resolve) => void setTimeout(resolve, Number(message), {}));
+    const asks: Runner = async (call, signal) => {
+      await Promise.all(
+        ['500', '1700'].map((message) => call.ask?.({ server: 's', message, schema: {} }, signal)),
+      );
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      return { kind: 'aborted' };
+    };
+    const outcome = createToolbox([part({ a: 'safe' }, asks)], LIMITS).run({ ...toolRun('a'), ask }, NEVER);
+    await vi.advanceTimersByTimeAsync(2_699);
+    expect(vi.getTimerCount()).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
     expect(await outcome).toEqual(failed('TIMEOUT', 'a did not end within 1 seconds'));
     expect(vi.getTimerCount()).toBe(0);
   });

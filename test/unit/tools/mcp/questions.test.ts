@@ -132,6 +132,26 @@ describe('a question of a server during a call (MCP-CONNECTION-3)', () => {
     expect(await run()).toMatchObject({ kind: 'failed', code: 'TOOL_TIMEOUT' });
   });
 
+  it.each([
+    ['the first', [20, 300]],
+    ['the last', [300, 20]],
+  ])(
+    'the time of a call that asks twice at once stops until both are answered, if %s comes first',
+    async (_, waits) => {
+      const files = serverWith(toolOf('book'));
+      const { tools } = await ready(files, { callMs: 120, callInAllMs: 120 });
+      const form = { message: 'Which?', requestedSchema: { type: 'object' as const, properties: {} } };
+      files.answer = async () => {
+        const given = await Promise.all(waits.map(() => files.newest.elicitInput(form)));
+        return { content: [{ type: 'text', text: given.map(({ action }) => action).join(' ') }] };
+      };
+      const left = [...waits];
+      const ask: ToolRun['ask'] = () => new Promise((resolve) => void setTimeout(resolve, left.shift(), {}));
+      const run = () => tools.run({ ...callOf('mcp__files__book'), ask }, openSignal());
+      expect(await run()).toEqual({ kind: 'completed', content: 'accept accept' });
+    },
+  );
+
   it('a server that waits no longer, and a call that ends, take the question back', async () => {
     const files = serverWith(toolOf('book'));
     const { tools } = await ready(files);
