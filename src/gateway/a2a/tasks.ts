@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import {
   type ListTasksRequest,
   type ListTasksResponse,
@@ -6,6 +7,7 @@ import {
   TaskState,
 } from '@a2a-js/sdk';
 import {
+  createTurnWatch,
   type Entry,
   isOfAPerson,
   type MessageEntry,
@@ -248,6 +250,9 @@ function noTask(taskId: string): ParleyError {
 
 const PAGE_SIZE = 50;
 const MOST_PAGE_SIZE = 100;
+/** LIST-4 */
+const MOST_BEFORE = 1_000;
+const SLICE_MS = 10;
 
 interface Source {
   readonly daemon: GatewayPort;
@@ -278,6 +283,8 @@ interface Wanted {
  *         conversation. `totalSize` counts the tasks of the logs that were read.
  * LIST-2  Only one log and the tasks of one page plus one are in memory. A client that disconnects ends the reading.
  * LIST-3  A page starts after the task that the token names, whatever has changed since.
+ * LIST-4  A log is folded once: what is open before a post is looked for in the entries since all turns had ended, at most
+ *         `MOST_BEFORE`. Other requests come between the tasks.
  */
 async function listTasks(
   { daemon, agent, address }: Source,
@@ -292,13 +299,15 @@ async function listTasks(
     if (updatedAt < wanted.since || isCertain(rest, wanted, updatedAt)) break;
     signal.throwIfAborted();
     const place = { conversation: id, address: address(id) };
-    const found = tasksIn(place, await orElse(readLog(daemon, id, 0), []), agent).filter((task) =>
-      fits(task, wanted),
-    );
-    totalSize += found.length;
-    rest = [...rest, ...found.filter((task) => isAfter(sortKeyOf(task), wanted.after))]
-      .sort((one, other) => order(sortKeyOf(one), sortKeyOf(other)))
-      .slice(0, wanted.pageSize + 1);
+    for await (const task of tasksIn(place, await orElse(readLog(daemon, id, 0), []), agent)) {
+      signal.throwIfAborted();
+      if (!fits(task, wanted)) continue;
+      totalSize += 1;
+      if (!isAfter(sortKeyOf(task), wanted.after)) continue;
+      rest = [...rest, task]
+        .sort((one, other) => order(sortKeyOf(one), sortKeyOf(other)))
+        .slice(0, wanted.pageSize + 1);
+    }
   }
   const page = rest.slice(0, wanted.pageSize);
   const last = page.at(-1);
@@ -334,18 +343,46 @@ async function rowsOf(daemon: GatewayPort, contextId: string): Promise<Changed[]
   return rows.sort((one, other) => (one.updatedAt > other.updatedAt ? -1 : 1));
 }
 
-/** Answers to questions belong to the task that asked. */
-function tasksIn(place: TaskPlace, entries: readonly Entry[], agent: string | null): AgentTask[] {
+/** LIST-4. Answers to questions belong to the task that asked. */
+async function* tasksIn(
+  place: TaskPlace,
+  entries: readonly Entry[],
+  agent: string | null,
+): AsyncGenerator<AgentTask, void> {
   const answers = new Set(
     entries.flatMap((entry) => (entry.type === 'message' ? (entry.answers ?? []) : [])),
   );
-  return entries.flatMap((entry, at) => {
-    if (entry.type !== 'message' || entry.author.kind !== 'person' || answers.has(entry.index)) return [];
-    if (agent !== null && !entry.to?.includes(agent)) return [];
-    const task = new AgentTask(place, entry, agent, entries.slice(0, at));
-    task.accept({ kind: 'entries', entries: entries.slice(at), isCurrent: true });
-    return [task];
-  });
+  const watch = createTurnWatch();
+  /** The newest of each agent; of all: null. */
+  const stops = new Map<string | null, Entry>();
+  let before: Entry[] = [];
+  let yielded = performance.now();
+  for (const [at, entry] of entries.entries()) {
+    if (isPost(entry, agent) && !answers.has(entry.index)) {
+      before = watch.settled ? [] : before.slice(-MOST_BEFORE);
+      const task = new AgentTask(place, entry, agent, [...stops.values(), ...before]);
+      for (let next = at; next < entries.length && !task.progress.isOver; next++)
+        task.accept({
+          kind: 'entries',
+          entries: entries.slice(next, next + 1),
+          isCurrent: next === entries.length - 1,
+        });
+      yield task;
+      if (performance.now() - yielded > SLICE_MS) {
+        await setImmediate();
+        yielded = performance.now();
+      }
+    }
+    watch.observe(entry);
+    before.push(entry);
+    if (entry.type !== 'agent-stopped' && entry.type !== 'agent-resumed') continue;
+    if (entry.agent === null) stops.clear();
+    stops.set(entry.agent, entry);
+  }
+}
+
+function isPost(entry: Entry, agent: string | null): entry is MessageEntry {
+  return isOfAPerson(entry) && (agent === null || entry.to?.includes(agent) === true);
 }
 
 function fits(task: AgentTask, { status, since }: Wanted): boolean {

@@ -342,6 +342,47 @@ describe('the A2A routes', () => {
       expect(await list({ status: 'TASK_STATE_FAILED' })).toMatchObject({ tasks: [], nextPageToken: '' });
     });
 
+    it('the task list folds each entry of a long log about as often as one of a short log', async () => {
+      const { daemon, list } = await setUp();
+      const readsEach = async (name: string, tasks: number): Promise<number> => {
+        let reads = 0;
+        const log: Entry[] = [];
+        daemon.logs.set(name, log);
+        for (let n = 0; n < tasks; n += 1) task(log, 1, 'completed');
+        for (const entry of log) {
+          const { type } = entry;
+          const get = () => {
+            reads += 1;
+            return type;
+          };
+          Object.defineProperty(entry, 'type', { get });
+        }
+        expect((await list({ contextId: name })).totalSize).toBe(tasks);
+        return reads / log.length;
+      };
+      expect(await readsEach('long', 400)).toBeLessThan(2 * (await readsEach('short', 20)));
+    });
+
+    it('the task list of a long log with a turn that never ends lets other requests run meanwhile', async () => {
+      const { daemon, list } = await setUp();
+      const log: Entry[] = [];
+      daemon.logs.set('long', log);
+      task(log, 1, 'working', 'dev');
+      for (let n = 0; n < 700; n += 1) task(log, 1, 'completed');
+      let [longest, last, isRunning] = [0, performance.now(), true];
+      const tick = () => {
+        const now = performance.now();
+        longest = Math.max(longest, now - last);
+        last = now;
+        if (isRunning) setImmediate(tick);
+      };
+      tick();
+      const start = performance.now();
+      expect((await list({ contextId: 'long' })).totalSize).toBe(700);
+      isRunning = false;
+      expect(longest).toBeLessThan((performance.now() - start) / 3);
+    });
+
     it('the task list needs no parameters, and refuses wrong ones by name', async () => {
       const { send, call } = await setUp();
       const bare = await send('{"jsonrpc":"2.0","id":1,"method":"ListTasks"}');
