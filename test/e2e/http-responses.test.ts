@@ -105,6 +105,28 @@ describe('the Responses API', () => {
     expect(conversationOf(third)).toBe(conversationOf(first));
   });
 
+  it.each<[string, object]>([
+    ['its `idempotency-key`', { 'idempotency-key': 'once' }],
+    ['the count of a retry', { 'x-stainless-retry-count': '1' }],
+  ])('a request after an earlier response that is repeated with %s is posted once', async (_, headers) => {
+    const repeated = async (input: string, previous_response_id: string) => {
+      const { 'idempotency-key': key } = headers as Record<string, string>;
+      const again = { ...headers, ...(key && { 'idempotency-key': `${key} ${input}` }) };
+      const body = { model: 'parley', input, previous_response_id };
+      const first = await openai.responses.create(body, key ? { headers: again } : {});
+      const second = await openai.responses.create(body, { headers: again });
+      expect(second.id).toBe(first.id);
+      return conversationOf(first);
+    };
+    const first = await create('one');
+    expect(await repeated('two', first.id)).toBe(conversationOf(first));
+    expect(await postsOf(conversationOf(first))).toEqual(['one', 'two']);
+    const copied = await repeated('two, otherwise', first.id);
+    expect(copied).not.toBe(conversationOf(first));
+    expect(await postsOf(copied)).toEqual(['one', 'two, otherwise']);
+    expect(await postsOf(conversationOf(first))).toEqual(['one', 'two']);
+  });
+
   it('a question ends a response, and the next one answers it', async () => {
     const asked = await create('unsure');
     expect(asked.output_text).toBe('Which one?');

@@ -4,7 +4,7 @@ import { callerCallId, callWithId, digest, openCallsOf } from '../client-ids.ts'
 import { refusedField } from '../fields.ts';
 import { type SentPart, withoutAddresses } from '../files.ts';
 import type { GatewayPort } from '../port.ts';
-import { ask, conversationRows, orElse, type Row, readTail } from '../progress/ask.ts';
+import { ask, conversationRows, orElse, type Row, readLog, readTail } from '../progress/ask.ts';
 import { approvalNotice, Reply } from './reply.ts';
 import { type ChatRequest, digestOf, type Past, plainText } from './request.ts';
 
@@ -76,7 +76,7 @@ const SEAL_LENGTH = 16;
 /** PICK-4. Clients give up before: the most patient ones repeat for two minutes. */
 const REPEATED_MS = 300_000;
 
-interface Asked extends ChatRequest {
+export interface Asked extends ChatRequest {
   readonly newId: () => string;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -223,13 +223,35 @@ function isRecent(time: string, { now }: Asked): boolean {
 
 /** The newest ones with the seal, in the order of their last change. */
 async function conversationsOf(daemon: GatewayPort, request: ChatRequest): Promise<Row[]> {
-  const prefix = prefixOf(request);
+  const found = await rowsOf(daemon, prefixOf(request));
+  return found.filter(({ id }) => id === sealed(request, restOf(request, id))).slice(-MOST_CANDIDATES);
+}
+
+/** The conversations whose ids begin so, in the order of their last change. */
+async function rowsOf(daemon: GatewayPort, prefix: string): Promise<Row[]> {
   const found: Row[] = [];
   for await (const row of conversationRows(daemon, prefix)) {
     if (!row.id.startsWith(prefix)) break;
-    if (row.id === sealed(request, restOf(request, row.id))) found.push(row);
+    found.push(row);
   }
-  return found.sort((one, other) => (one.updatedAt < other.updatedAt ? -1 : 1)).slice(-MOST_CANDIDATES);
+  return found.sort((one, other) => (one.updatedAt < other.updatedAt ? -1 : 1));
+}
+
+/** Whether one of these entries is the post of this request (PICK-4). */
+export function isRepeated(entries: readonly Entry[], request: Asked): boolean {
+  return repeatedIn(entries, request) !== null;
+}
+
+/** The conversation whose id begins so and which has the post of this request from an index on; null: none (PICK-4). */
+export async function repeatedAmong(
+  daemon: GatewayPort,
+  { prefix, from }: { readonly prefix: string; readonly from: number },
+  request: Asked,
+): Promise<string | null> {
+  const recent = (await rowsOf(daemon, prefix)).filter(({ updatedAt }) => isRecent(updatedAt, request));
+  for (const { id } of recent.slice(-MOST_REPEATED).reverse())
+    if (isRepeated(await orElse(readLog(daemon, id, from), []), request)) return id;
+  return null;
 }
 
 /** Null: there is no such conversation. */

@@ -218,7 +218,7 @@ export async function replyTo({
   });
 }
 
-async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {
+export async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {
   const { agents } = await ask(routes.daemon(), 'agents', {});
   return new Set(agents.filter(({ typed }) => typed).map(({ slug }) => slug));
 }

@@ -7,9 +7,18 @@ import { type AddressOf, addressOf, baseOf } from '../../files.ts';
 import { requireAuthor } from '../../guard/access.ts';
 import { actingFor, ask, orElse, readLog } from '../../progress/ask.ts';
 import { failureOf } from '../completions.ts';
-import { ANYBODY } from '../pick.ts';
+import { ANYBODY, isRepeated, repeatedAmong } from '../pick.ts';
 import type { Reply } from '../reply.ts';
-import { ANONYMOUS, agentOf, answer, readSent, replyTo, type Starter, stopReply } from '../start.ts';
+import {
+  ANONYMOUS,
+  agentOf,
+  answer,
+  readSent,
+  replyTo,
+  type Starter,
+  stopReply,
+  typedAgents,
+} from '../start.ts';
 import { type ResponseMeta, type ResponseRequest, readResponseRequest } from './request.ts';
 import {
   NOTHING_YET,
@@ -27,7 +36,8 @@ import {
  * RESPONSE-STORED-1 A response is a post and its reply: its id has the place of the post in its conversation. It is read from the log, so it
  *    outlives the daemon, and a client that is gone can retrieve it.
  * RESPONSE-STORED-2 `previous_response_id` continues the conversation at that answer. If its caller, or the one of that response, has
- *    posted there since, a copy of the conversation up to that answer is continued; messages of others are read in place.
+ *    posted there since, a copy of the conversation up to that answer is continued; messages of others are read in place. A repeated
+ *    request (PICK-4) is no such post: it finds the conversation, or the copy, that has it.
  * RESPONSE-STORED-3 A response in the background is answered at once; its turns run like all others.
  */
 
@@ -177,10 +187,16 @@ async function placeOf(
   const { conversation } = facts;
   const callers = [chat.author, post.author.id];
   const hasGoneOn = later.some((entry) => isOfAPerson(entry) && callers.includes(entry.author.id));
-  if (!hasGoneOn) return conversation;
-  const as = `resp-${digest([conversation, post.index, chat.key ?? routes.newId()])}`;
-  const act = actingFor(routes.daemon(context), context.var.identity, ANONYMOUS);
-  await act('fork', { conversation, as, at: post.index + length - 1 });
+  const { newId } = routes;
+  const asked = { ...chat, newId, now: Date.now(), typed: await typedAgents(routes) };
+  if (!hasGoneOn || isRepeated(later, asked)) return conversation;
+  const at = post.index + length - 1;
+  const copies = `resp-${digest([conversation, post.index])}-`;
+  const daemon = routes.daemon(context);
+  const known = chat.isRetry ? await repeatedAmong(daemon, { prefix: copies, from: at + 1 }, asked) : null;
+  if (known !== null) return known;
+  const as = copies + (chat.key === null ? newId() : digest([chat.author, chat.caller, chat.key]));
+  await actingFor(daemon, context.var.identity, ANONYMOUS)('fork', { conversation, as, at });
   return as;
 }
 
