@@ -127,6 +127,16 @@ describe('the Responses API', () => {
     expect(await postsOf(conversationOf(first))).toEqual(['one', 'two']);
   });
 
+  it('requests that continue one response at the same time are in conversations of their own', async () => {
+    const first = await create('one');
+    const sent = ['left', 'right', 'middle'];
+    const branches = await Promise.all(
+      sent.map((input) => create(input, { previous_response_id: first.id })),
+    );
+    const posts = await Promise.all(branches.map((branch) => postsOf(conversationOf(branch))));
+    expect(posts).toEqual(sent.map((input) => ['one', input]));
+  });
+
   it('a question ends a response, and the next one answers it', async () => {
     const asked = await create('unsure');
     expect(asked.output_text).toBe('Which one?');

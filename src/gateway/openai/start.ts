@@ -21,7 +21,7 @@ import { asSent, type ChatRequest, type Past, type Sender, sentPast } from './re
  * OPENAI-START-1 A client that disconnects does not end the turn: the turn belongs to the conversation. With `stopOnDisconnect` of its
  *    token it ends those that its request started.
  * OPENAI-START-2 Requests that may belong to one conversation are processed one after another (`pick.ts`): of two that
- *    continue the same history, the second finds the first one's post.
+ *    continue the same history or response, the second finds the first one's post.
  * OPENAI-START-3 A stream that fails before its first text has the status of the error: clients repeat a stream whose first
  *    event is one. So its head waits for the first text, at most for the time between two heartbeats.
  */
@@ -64,21 +64,30 @@ export class Starter {
     this.#routes = routes;
   }
 
-  async start(context: Request, request: ChatRequest): Promise<Started> {
+  /** `earlier`: the conversation that the request names by a response in it, and how to find where it continues. */
+  async start(context: Request, request: ChatRequest, earlier?: Earlier): Promise<Started> {
     nameUnused(context, request.unused);
     const [{ id: model }, typed] = await Promise.all([
       known(request.model, this.#routes),
       typedAgents(this.#routes),
     ]);
-    return this.#queue.inTurn(request.conversation ?? prefixOf(request), () =>
-      startReply(context, this.#routes, { ...request, typed }, model).catch((error: unknown) => {
+    const place = earlier?.conversation ?? request.conversation ?? prefixOf(request);
+    return this.#queue.inTurn(place, async () => {
+      const conversation = earlier ? await earlier.find({ ...request, typed }) : request.conversation;
+      const placed = { ...request, typed, conversation };
+      return startReply(context, this.#routes, placed, model).catch((error: unknown) => {
         throw asSent(error, request);
-      }),
-    );
+      });
+    });
   }
 }
 
-type TypedRequest = ChatRequest & Required<Pick<Posted, 'typed'>>;
+export type TypedRequest = ChatRequest & Required<Pick<Posted, 'typed'>>;
+
+export interface Earlier {
+  readonly conversation: string;
+  readonly find: (request: TypedRequest) => Promise<string>;
+}
 
 /** Finds or creates the conversation, and posts. A new one begins with the history, which the caller quotes. */
 async function startReply(
@@ -218,7 +227,7 @@ export async function replyTo({
   });
 }
 
-export async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {
+async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {
   const { agents } = await ask(routes.daemon(), 'agents', {});
   return new Set(agents.filter(({ typed }) => typed).map(({ slug }) => slug));
 }

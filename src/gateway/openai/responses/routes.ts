@@ -13,11 +13,12 @@ import {
   ANONYMOUS,
   agentOf,
   answer,
+  type Earlier,
   readSent,
   replyTo,
   type Starter,
   stopReply,
-  typedAgents,
+  type TypedRequest,
 } from '../start.ts';
 import { type ResponseMeta, type ResponseRequest, readResponseRequest } from './request.ts';
 import {
@@ -44,9 +45,8 @@ import {
 export function addResponsesRoutes(app: Application, routes: RouteContext, starter: Starter): void {
   app.post('/v1/responses', async (context) => {
     const request = readResponseRequest(...(await readSent(context, routes)));
-    const conversation = await placeOf(context, routes, request);
-    const chat = { ...request.chat, ...(conversation && { conversation }), meta: { response: request.meta } };
-    const started = await starter.start(context, chat);
+    const chat = { ...request.chat, meta: { response: request.meta } };
+    const started = await starter.start(context, chat, earlierOf(context, routes, request));
     const facts: ResponseFacts = {
       id: idOf(started.conversation, started.index),
       conversation: started.conversation,
@@ -174,28 +174,43 @@ async function postedIn(context: Request, routes: RouteContext, conversation: st
   return { ...place, agents: [], agent, turns: [{ turnId: asked?.turnId ?? '', agent }] };
 }
 
-/** The conversation that the request names by an earlier response (RESPONSE-STORED-2); null: none. */
-async function placeOf(
+/** The conversation that the request names by an earlier response (RESPONSE-STORED-2). */
+function earlierOf(
   context: Request,
   routes: RouteContext,
-  { previous, chat }: ResponseRequest,
-): Promise<string | null> {
-  if (previous === null) return null;
+  { previous }: ResponseRequest,
+): Earlier | undefined {
+  if (previous === null) return undefined;
+  const place = placeIn(previous);
+  if (!place) throw notFound(previous);
+  return {
+    conversation: place.conversation,
+    find: (request) => continuationOf(context, routes, previous, request),
+  };
+}
+
+async function continuationOf(
+  context: Request,
+  routes: RouteContext,
+  previous: string,
+  request: TypedRequest,
+): Promise<string> {
   const { post, facts, outcome, length, later } = await stored(context, routes, previous);
   if (!outcome.end)
     throw refusedField('previous_response_id', 'this response is not complete: retrieve it until it is');
   const { conversation } = facts;
-  const callers = [chat.author, post.author.id];
+  const { author, caller, key, isRetry } = request;
+  const callers = [author, post.author.id];
   const hasGoneOn = later.some((entry) => isOfAPerson(entry) && callers.includes(entry.author.id));
   const { newId } = routes;
-  const asked = { ...chat, newId, now: Date.now(), typed: await typedAgents(routes) };
+  const asked = { ...request, newId, now: Date.now() };
   if (!hasGoneOn || isRepeated(later, asked)) return conversation;
   const at = post.index + length - 1;
   const copies = `resp-${digest([conversation, post.index])}-`;
   const daemon = routes.daemon(context);
-  const known = chat.isRetry ? await repeatedAmong(daemon, { prefix: copies, from: at + 1 }, asked) : null;
+  const known = isRetry ? await repeatedAmong(daemon, { prefix: copies, from: at + 1 }, asked) : null;
   if (known !== null) return known;
-  const as = copies + (chat.key === null ? newId() : digest([chat.author, chat.caller, chat.key]));
+  const as = copies + (key === null ? newId() : digest([author, caller, key]));
   await actingFor(daemon, context.var.identity, ANONYMOUS)('fork', { conversation, as, at });
   return as;
 }
