@@ -16,6 +16,17 @@ const clients = fileURLToPath(new URL('../../clients/python', import.meta.url));
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 const env = { ...process.env, PYTHONPATH: clients, PYTHONDONTWRITEBYTECODE: '1' };
 
+const TWO = {
+  ...{ id: 'two', start: 'plan' },
+  nodes: {
+    plan: { agent: 'pm', brief: 'Plan it.', outcomes: { planned: 'build' } },
+    build: {
+      ...{ agent: 'pm', brief: 'Build it.', outcomes: { built: 'end' } },
+      answers: { type: 'object', properties: { parts: { type: 'integer' } } },
+    },
+  },
+};
+
 describe.skipIf(!hasPython)('the client for Python', () => {
   let client: ParleyClient;
   let daemon: RunningDaemon;
@@ -25,8 +36,13 @@ describe.skipIf(!hasPython)('the client for Python', () => {
   const project = shared(() =>
     openProject({
       nats: {},
-      settings: { retry: { attempts: 1 }, limits: { modelCallsPerTurn: 3 } },
+      settings: {
+        retry: { attempts: 1 },
+        limits: { modelCallsPerTurn: 3 },
+        publishers: { ann: { workflows: ['two'] } },
+      },
       model: model.handler,
+      files: { 'workflows/two.yaml': TWO },
       agents: {
         pm: '---\nname: Pam\ndescription: plans\ntools: [handoff, delegate]\n---\nP',
         py: '---\nname: Py\ndescription: a program\nruntime: bus\ntools: [handoff, ask]\n---\nP',
@@ -237,6 +253,19 @@ print(json.dumps([answer.value, answer.agent]))
       ['AGENT_FAILED', 'the turn ended without an answer that matches the schema'],
       [{ pieces: 7 }, 'pm'],
     ]);
+  });
+
+  it('`ask` with a workflow waits for each node, and returns the value of the run', async () => {
+    const complete = (outcome: string, value?: object) => ({
+      text: `It is ${outcome}.`,
+      toolCalls: [{ name: 'complete_node', arguments: JSON.stringify({ outcome, summary: outcome, value }) }],
+    });
+    model.next = [complete('planned'), complete('built', { parts: 7 })];
+    const printed = await python(`
+answer = team.ask("run", "A shop", publisher="ann", workflow="two")
+print(json.dumps([answer.text, answer.value, [entry["type"] for entry in answer.entries].count("node-entered")]))
+`);
+    expect(printed).toEqual([['It is built.', { parts: 7 }, 1]]);
   });
 
   itLong(

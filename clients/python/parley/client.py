@@ -37,7 +37,8 @@ def connect(where="data"):
 class Answer:
     """What agents answered to one post.
 
-    `text`: the last answer. `value`: what it is by the schema of the post. `entries`: the log from the post on.
+    `text`: the last answer. `value`: what it is by the schema of the post; without one, the value of the run that the post
+    started, or of the answer. `entries`: the log from the post on.
     """
 
     def __init__(self, text, value, entries, agent):
@@ -229,7 +230,7 @@ class Client:
 
 
 class _Progress:
-    """Which turns work on a post, and what they said. A handoff or a delegation of such a turn continues it."""
+    """Which turns work on a post, and what they said. A handoff, a delegation or the next node continues it."""
 
     def __init__(self, conversation, posted, state):
         self.outstanding = {(posted["index"], agent) for agent in posted["agents"]}
@@ -242,13 +243,16 @@ class _Progress:
         self._stopped = {agent for agent in posted["agents"] if state["agents"].get(agent, {}).get("status") == "stopped"}
         self._own = set()  # turns that took the post itself
         self._delegated = set()  # delegations, and turns that took one: the agent that asked reads how they end
+        self._newest = None  # the turn of the newest entry
         self._why = {}  # by turn: the code and message of its newest error or limit
-        self._last = self._valued = self._failure = None
+        self._last = self._valued = self._failure = self._result = None
 
     def take(self, entry):
         """The calls that the author of the post answers: (place, name, arguments)."""
         self.entries.append(entry)
-        kind, turn = entry["type"], entry.get("turnId")
+        kind = entry["type"]
+        turn = self._newest if kind == "node-entered" else entry.get("turnId")  # the result before a node enters it
+        self._newest = turn
         self._begin(entry, kind, turn)
         if kind == "agent-stopped":
             released = {one for one in self.outstanding if entry["agent"] in (None, one[1])}
@@ -260,6 +264,10 @@ class _Progress:
         if turn in self.turns:
             if kind in ("handoff", "delegation-requested"):
                 self.outstanding.add((entry["index"], entry["to"]))
+            if kind == "node-entered":
+                self.outstanding.update((entry["index"], agent) for agent in entry.get("to", []))
+            if kind == "run-ended":
+                self._result = entry.get("value")
             if kind == "delegation-requested":
                 self._delegated.add(entry["index"])
             if kind == "limit-reached":
@@ -329,7 +337,8 @@ class _Progress:
             message = "the turn ended without an answer that matches the schema"
             raise ParleyError("AGENT_FAILED", message, "an agent that hands over does not pass the schema on")
         last = (self._valued if is_typed else self._last) or {}
-        return Answer(last.get("content", ""), last.get("value"), self.entries, last.get("author", {}).get("id"))
+        value = last.get("value") if is_typed or self._result is None else self._result
+        return Answer(last.get("content") or "", value, self.entries, last.get("author", {}).get("id"))
 
 
 def _result_of(call, functions):
