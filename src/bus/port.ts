@@ -222,6 +222,8 @@ export type Heard<Body = unknown> =
   | { readonly kind: 'answered'; readonly body: Body }
   /** The server knows no such daemon. */
   | { readonly kind: 'no-responder' }
+  /** The request, which was not sent, or its answer exceeds a message of the server. */
+  | { readonly kind: 'too-large'; readonly reason: string }
   /** It did not answer in time: frozen, overloaded or cut off. */
   | { readonly kind: 'silent' };
 

@@ -262,7 +262,7 @@ export class Api {
     const limit = Math.min(request.limit ?? PAGE_LIMIT, PAGE_LIMIT);
     const after = request.after ?? '';
     const rows = (await this.workers.rows(request.days)).filter((row) => row.id > after);
-    const page = rows.slice(0, limit);
+    const page = [...pageOf(rows.slice(0, limit), this.room)];
     return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }
 

@@ -32,6 +32,7 @@ interface RouterParts {
 const MAX_REMEMBERED = 10_000;
 /** Logged once for each time that a peer begins to count as failed. */
 export const NO_ANSWER = 'another daemon does not answer; others may take over its conversations';
+const TOO_LARGE = 'a request to another daemon, or its answer, exceeds a message';
 const INVALID = 'the answer of another daemon is invalid; do all daemons have the same version?';
 const HERE: OwnerLocation = { kind: 'here' };
 
@@ -105,6 +106,10 @@ export class Router {
     });
     const response = await Promise.race([this.#parts.peers.ask(daemon, verb, body, timeoutMs), failure]);
     unsubscribe();
+    if (response.kind === 'too-large') {
+      this.#parts.log.warn({ daemon, verb, reason: response.reason }, TOO_LARGE);
+      return response;
+    }
     if (response.kind !== 'answered') {
       const hadFailed = this.#parts.monitor.isFailed(daemon);
       this.#parts.monitor.suspect(daemon, askedAt, response.kind);

@@ -20,7 +20,7 @@ import { isMovedCode } from '../conversations/ownership.ts';
 import { type ListedRow, mergeConversations, numberIn } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
-import type { Router } from './router.ts';
+import type { Answered, Router } from './router.ts';
 
 /**
  * The request API when several daemons share the work: any of them answers any request.
@@ -73,7 +73,7 @@ export class SharedApi {
         return this.#gather('agents', request, mergeAgents);
       case 'conversations':
         return this.#gather('conversations', request, (pages, missing) => ({
-          ...mergeConversations(pages, request.body),
+          ...mergeConversations(pages, request.body, this.#api.room),
           ...(missing.length > 0 && { incomplete: missing }),
         }));
       case 'search':
@@ -139,7 +139,8 @@ export class SharedApi {
         });
         if (response.kind === 'answered' && response.body.answer) return response.body.answer;
         if (response.kind === 'answered') this.#parts.router.noteReleased(conversation, location.claim);
-        if (response.kind === 'invalid') return unreadable(location.claim.daemon, response.reason);
+        const lost = unread(location.claim.daemon, response);
+        if (lost) return lost;
       }
       const answer = await this.#api.handle(request);
       const isElsewhere = !answer.ok && isMovedCode(answer.refusal.code);
@@ -159,7 +160,8 @@ export class SharedApi {
       .map(({ daemon }) => daemon);
     if (chosen === undefined || chosen === this.#parts.daemon) return this.#api.handle(request);
     const response = await this.#parts.router.ask(chosen, 'api', { conversation: null, request });
-    if (response.kind === 'invalid') return unreadable(chosen, response.reason);
+    const lost = unread(chosen, response);
+    if (lost) return lost;
     const answer = response.kind === 'answered' ? response.body.answer : null;
     const message = `daemon ${chosen}, which has the first pieces, does not answer`;
     return answer ?? { ok: false, refusal: refusal('TIMEOUT', message, 'send the piece again') };
@@ -251,8 +253,15 @@ function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-function unreadable(daemon: string, reason: string): ApiAnswer {
-  const message = `the answer of daemon ${daemon}, which works on this conversation, is invalid: ${reason}`;
+/** The answer instead of one that exists and could not be read here; null: there is none, or it was read. */
+function unread(daemon: string, response: Answered<'api'>): ApiAnswer | null {
+  if (response.kind === 'too-large')
+    return {
+      ok: false,
+      refusal: refusal('TOO_LARGE', response.reason, 'ask for less, or send less, at once'),
+    };
+  if (response.kind !== 'invalid') return null;
+  const message = `the answer of daemon ${daemon}, which works on this conversation, is invalid: ${response.reason}`;
   return { ok: false, refusal: refusal('INTERNAL', message, 'run the same version of all daemons') };
 }
 

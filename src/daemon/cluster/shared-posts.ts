@@ -78,6 +78,8 @@ export class SharedPosts {
         throw new ParleyError('INVALID_ANSWER', answer.reason, {
           hint: 'run the same version of all daemons',
         });
+      if (answer.kind === 'too-large')
+        throw new ParleyError('TOO_LARGE', answer.reason, { hint: 'post a shorter text' });
       if (answer.kind !== 'answered') return null;
       const { outcome } = answer.body;
       if (outcome?.kind === 'done') this.#noteWork(conversation, outcome.isAtWork ?? false);

@@ -15,7 +15,7 @@ import {
   type WorkflowNode,
   type Workflows,
 } from '../../conversation/index.ts';
-import { hasVisible } from '../../kernel/index.ts';
+import { hasVisible, pageOf } from '../../kernel/index.ts';
 import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
 import { type Activity, hasWork, reachedLimit, statusOf, storedActivity, withStatus } from './activity.ts';
 /** Projections of a conversation for lists and documents, folded from its log. The log is the truth (L1). */
@@ -207,10 +207,11 @@ export async function saveProjections(
   await store.saveState(id, { id, ...state });
 }
 
-/** The row with the most entries of each conversation. */
+/** The row with the most entries of each conversation, as many as fit a message. */
 export function mergeConversations<Row extends { readonly id: string; readonly length: number }>(
   pages: readonly { readonly conversations: readonly Row[]; readonly next: string | null }[],
   asked: unknown,
+  room = Number.POSITIVE_INFINITY,
 ): { readonly conversations: readonly Row[]; readonly next: string | null } {
   const rows = new Map<string, Row>();
   for (const row of pages.flatMap((page) => page.conversations)) {
@@ -221,7 +222,7 @@ export function mergeConversations<Row extends { readonly id: string; readonly l
   const ends = pages.flatMap(({ next }) => (next === null ? [] : [next])).sort();
   const complete = ends[0] === undefined ? sorted : sorted.filter(({ id }) => id <= (ends[0] ?? ''));
   const limit = numberIn(asked, 'limit') ?? complete.length;
-  const page = complete.slice(0, limit);
+  const page = pageOf(complete.slice(0, limit), room);
   const hasMore = ends.length > 0 || page.length < sorted.length;
   return { conversations: page, next: hasMore ? (page.at(-1)?.id ?? null) : null };
 }

@@ -295,6 +295,21 @@ describe('the request API', () => {
     });
   });
 
+  it('a page of conversations fits a message, and the next one continues after it', async () => {
+    const ids = Array.from({ length: 30 }, (_, at) => `c${at + 10}`);
+    for (const id of ids) await say('hello', id);
+    const shown: string[] = [];
+    for (let after: string | null = ''; after !== null; ) {
+      const answer = await ask('conversations', { after });
+      if (!answer.ok) throw new Error(answer.refusal.code);
+      expect(JSON.stringify(answer.body).length).toBeLessThan(10_000);
+      const page = answer.body as { conversations: { id: string }[]; next: string | null };
+      shown.push(...page.conversations.map(({ id }) => id));
+      after = page.next;
+    }
+    expect(shown).toEqual(ids);
+  });
+
   it('a conversation reports which agents work', async () => {
     await say('hello');
     expect(await ask('agents')).toMatchObject({

@@ -48,6 +48,12 @@ describe('merged answers of several daemons', () => {
       expect(mergeConversations(pages, { limit: 2 })).toEqual(page('b', row('a', 1), row('b', 1)));
       expect(mergeConversations(pages, { limit: 3 })).toMatchObject({ next: null });
     });
+
+    it('contains as many as fit a message, with the next cursor', () => {
+      const pages = [page(null, row('a', 1), row('c', 1)), page(null, row('b', 1))];
+      const room = 2 * JSON.stringify(row('a', 1)).length + 2;
+      expect(mergeConversations(pages, {}, room)).toEqual(page('b', row('a', 1), row('b', 1)));
+    });
   });
 
   describe('list approvals', () => {
@@ -106,6 +112,19 @@ it.each([
   const shared = new SharedApi(api as never, parts as unknown as SharedApiParts);
   const request = { endpoint: 'conversations', body: {}, publisher: null };
   expect(await shared.handle(request)).toEqual({ ok: true, body: { ...page, ...expected } });
+});
+
+it('a request that exceeds a message between daemons, or its answer, is refused as too large', async () => {
+  const heard = { kind: 'too-large', reason: 'the request has 2 bytes; the broker carries 1' };
+  const router = {
+    locate: async () => ({ kind: 'elsewhere', claim: { daemon: 'b', epoch: 1 } }),
+    ask: async () => heard,
+  };
+  const api = { handle: () => Promise.reject(new Error('not asked')) };
+  const shared = new SharedApi(api as never, { router } as unknown as SharedApiParts);
+  const request = { endpoint: 'seed', body: { conversation: 'demo' }, publisher: null };
+  const refusal = { code: 'TOO_LARGE', message: heard.reason };
+  expect(await shared.handle(request)).toMatchObject({ ok: false, refusal });
 });
 
 it('an answer to an approval goes to the owner of the conversation that its id names, and to no other daemon', async () => {

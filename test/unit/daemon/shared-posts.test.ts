@@ -133,6 +133,11 @@ describe('a post that is handed over', () => {
     });
   });
 
+  it('is not sent again if it exceeds a message between daemons', async () => {
+    const { handOver } = posts({ places: [THERE], answers: [{ kind: 'too-large', reason: 'no' }] });
+    await expect(handOver()).rejects.toMatchObject({ code: 'TOO_LARGE' });
+  });
+
   it('is not decided when the answer of its owner is invalid: that one may work on it', async () => {
     const { handOver, happened } = posts({ places: [THERE], answers: [{ kind: 'invalid', reason: 'no' }] });
     await expect(handOver()).rejects.toMatchObject({ code: 'INVALID_ANSWER' });

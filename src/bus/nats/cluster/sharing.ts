@@ -93,6 +93,7 @@ const encoder = new TextEncoder();
  * PEERS-1 Messages that are not JSON are ignored: other clients may publish on these subjects.
  * PEERS-2 When a handler fails, no answer is sent and the process continues; the asking daemon sees a timeout.
  * PEERS-3 When the connection is lost, pending requests end at once, because no answer can arrive.
+ * PEERS-4 What exceeds a message is not sent. Instead of such an answer, its size is: `{tooLarge}`.
  */
 class NatsPeers implements Peers {
   readonly #connection: NatsConnection;
@@ -111,6 +112,8 @@ class NatsPeers implements Peers {
   }
 
   async ask(daemon: string, verb: string, body: unknown, timeoutMs: number): Promise<Heard> {
+    const request = encode(body);
+    if (request.length > this.#room) return tooLarge('request', request.length, this.#room);
     let giveUp = () => {};
     const lost = new Promise<null>((resolve) => {
       giveUp = () => resolve(null);
@@ -118,9 +121,12 @@ class NatsPeers implements Peers {
     this.#asking.add(giveUp);
     try {
       const subject = this.#subjects.control(daemon, verb);
-      const asked = this.#connection.request(subject, encode(body), { timeout: timeoutMs });
+      const asked = this.#connection.request(subject, request, { timeout: timeoutMs });
       const answer = await Promise.race([asked, lost]);
-      return answer ? { kind: 'answered', body: answer.json() } : { kind: 'silent' };
+      if (!answer) return { kind: 'silent' };
+      const found = answer.json<{ readonly tooLarge?: number } | null>();
+      const bytes = found?.tooLarge;
+      return bytes === undefined ? { kind: 'answered', body: found } : tooLarge('answer', bytes, this.#room);
     } catch (error) {
       const isGone = error instanceof NatsError && error.code === ErrorCode.NoResponders;
       return { kind: isGone ? 'no-responder' : 'silent' };
@@ -152,6 +158,10 @@ class NatsPeers implements Peers {
     await this.#connection.flush(); // the server has the subscriptions before this daemon announces itself
   }
 
+  get #room(): number {
+    return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+  }
+
   onLost(listener: () => void): void {
     this.#lost = listener;
   }
@@ -165,11 +175,17 @@ class NatsPeers implements Peers {
     const verb = message.subject.slice(message.subject.lastIndexOf('.') + 1);
     try {
       const answer = await handler(verb, message.json());
-      if (answer !== undefined && message.reply) message.respond(encode(answer));
+      if (answer === undefined || !message.reply) return;
+      const body = encode(answer);
+      message.respond(body.length > this.#room ? encode({ tooLarge: body.length }) : body);
     } catch (error) {
       this.#log.warn({ verb, reason: messageOf(error) }, 'a request of another daemon failed');
     }
   }
+}
+
+function tooLarge(what: string, bytes: number, room: number): Heard {
+  return { kind: 'too-large', reason: `the ${what} has ${bytes} bytes; the broker carries ${room}` };
 }
 
 function encode(body: unknown): Uint8Array {
