@@ -268,7 +268,7 @@ function reasonToAsk(
   return { why: `${name} would change ${shown}, a protected path` };
 }
 
-/** GRANTS-1: calls with the same command or path; of a tool with neither, all of its calls. */
+/** GRANTS-1: calls with the same command, or path and kind of change; of a tool with neither, all of its calls. */
 function coveredWith(
   { name, subject, unaccepted }: ToolDefinition,
   given: Readonly<Record<string, unknown>>,
@@ -277,9 +277,10 @@ function coveredWith(
   const about = subject?.argument ?? (name === PERMIT.edit ? 'path' : null);
   if (about === null) return { covers: `all calls of ${name}` };
   const value = given[about];
-  return typeof value === 'string'
-    ? { covers: `calls of ${name} with ${about} ${JSON.stringify(value)}` }
-    : {};
+  if (typeof value !== 'string') return {};
+  const kind =
+    name === PERMIT.edit && given.kind !== undefined ? ` and kind ${JSON.stringify(given.kind)}` : '';
+  return { covers: `calls of ${name} with ${about} ${JSON.stringify(value)}${kind}` };
 }
 
 /** A person approves only a path named in the call: a link could be changed before the call runs. */

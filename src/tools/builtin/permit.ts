@@ -20,7 +20,7 @@ export const permitTools = [
   defineTool({
     ...{ name: PERMIT.edit, risk: 'risky', timeoutMs: 1_000, run: permitted },
     description: `${about}it wants to change a file.`,
-    schema: z.strictObject({ path: z.string(), ...common }),
+    schema: z.strictObject({ path: z.string(), kind: z.enum(['delete', 'move']).optional(), ...common }),
   }),
   defineTool({
     ...{ name: PERMIT.execute, risk: 'risky', timeoutMs: 1_000, run: permitted },

@@ -10,7 +10,11 @@ const asked = (call: Partial<Call>) =>
 const diff = (path: string) => ({ type: 'diff' as const, path, newText: 'x' });
 
 const edit = (call: Partial<Call>): Partial<Call> => ({ kind: 'edit', ...call });
-const execute = (command: unknown): Partial<Call> => ({ kind: 'execute', rawInput: { command } });
+const execute = (command: unknown, more: object = {}): Partial<Call> => ({
+  kind: 'execute',
+  rawInput: { command, ...more },
+});
+const PLACE = edit({ locations: [{ path: 'a' }] });
 
 describe('a permission as a call of a tool', () => {
   it.each<[string, Partial<Call>, string, object]>([
@@ -24,6 +28,14 @@ describe('a permission as a call of a tool', () => {
       { path: '/srv/shop/a' },
     ],
     ['a command', execute('npm test'), 'permit_execute', { command: 'npm test' }],
+    [
+      'a command in the folder of the agent',
+      execute('npm test', { cwd: '/srv/shop/', workdir: '.', env: {} }),
+      'permit_execute',
+      { command: 'npm test' },
+    ],
+    ['a deletion', { ...PLACE, kind: 'delete' }, 'permit_edit', { path: '/srv/shop/a', kind: 'delete' }],
+    ['a move', { ...PLACE, kind: 'move' }, 'permit_edit', { path: '/srv/shop/a', kind: 'move' }],
     ['a list as a command', execute(['npm', 'test']), 'permit_execute', { command: 'npm test' }],
     ['a fetch', { kind: 'fetch', rawInput: { url: 'http://x' } }, 'permit_other', { kind: 'fetch' }],
     ['nothing known', {}, 'permit_other', { kind: 'other' }],
@@ -31,13 +43,24 @@ describe('a permission as a call of a tool', () => {
     expect(asked(call)).toMatchObject({ name, arguments: given });
   });
 
-  const PLACE = edit({ locations: [{ path: 'a' }] });
   const PASSWD = '/etc/passwd';
   it.each<[string, Partial<Call>]>([
     ['several places', edit({ locations: [{ path: 'a' }, { path: PASSWD }] })],
     ['a place and a difference of another file', { ...PLACE, content: [diff(PASSWD)] }],
     ['a place and other arguments', { ...PLACE, rawInput: { filePath: PASSWD } }],
-    ['a command with arguments beside it', { kind: 'execute', rawInput: { command: 'git', args: ['push'] } }],
+    ['a list of paths', edit({ rawInput: { path: ['a', PASSWD] } })],
+    ...['destination', 'newPath', 'to', 'target'].map((name): [string, Partial<Call>] => [
+      `a move with ${name}`,
+      { kind: 'move', rawInput: { path: 'a', [name]: '.git/hooks/pre-commit' } },
+    ]),
+    ['a command with arguments beside it', execute('git', { args: ['push'] })],
+    ...['cwd', 'workdir'].map((name): [string, Partial<Call>] => [
+      `a command with ${name}`,
+      execute('npm test', { [name]: '/tmp/other' }),
+    ]),
+    ['a command in a folder that is no text', execute('npm test', { cwd: { path: '/tmp/other' } })],
+    ['a command with variables', execute('npm test', { env: { NODE_OPTIONS: '--require /tmp/x.js' } })],
+    ['a command with a list of variables', execute('npm test', { env: ['A=1'] })],
   ])('ACP-PERMISSION-1: no rule for one path or command decides about %s', (_, call) => {
     expect(asked(call).name).toBe('permit_other');
   });

@@ -397,6 +397,11 @@ describe('GRANTS-1: what an approval covers beyond its call', () => {
 
   it.each([
     ['permit_edit', { path: '/p/a.ts', title: 'Edit' }, 'calls of permit_edit with path "/p/a.ts"'],
+    [
+      'permit_edit',
+      { path: '/p/a.ts', kind: 'delete', title: 'Delete' },
+      'calls of permit_edit with path "/p/a.ts" and kind "delete"',
+    ],
     ['permit_execute', { command: 'npm t', title: 't' }, 'calls of permit_execute with command "npm t"'],
     ['fs_write', { path: 'a', content: 'x' }, 'calls of fs_write with path "a"'],
     ['shell', { command: 'ls' }, 'calls of shell with command "ls"'],
