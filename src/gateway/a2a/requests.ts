@@ -162,6 +162,8 @@ function requestsOf(
 ): AgentRequests {
   const tasks = new Tasks({
     daemon: options.daemon(context),
+    lasting: () => options.daemon(),
+    closing: options.closing,
     agent: slug === ANY_AGENT.slug ? null : slug,
     identity: context.var.identity,
     newId: options.newId,
@@ -385,9 +387,7 @@ class AgentRequests implements A2ARequestHandler {
   }
 
   cancelTask(request: CancelTaskRequest): Promise<Task> {
-    return this.#guarded(request, async () =>
-      (await this.#tasks.cancel(request.id, this.#signal)).snapshot(),
-    );
+    return this.#guarded(request, async () => (await this.#tasks.cancel(request.id)).snapshot());
   }
 
   async *resubscribe(request: SubscribeToTaskRequest): AsyncGenerator<StreamResponse> {

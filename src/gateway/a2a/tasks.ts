@@ -51,6 +51,9 @@ export const ANONYMOUS: OwnPublisher = 'a2a';
 
 export interface TasksOptions {
   readonly daemon: GatewayPort;
+  /** For what continues without the client of the request, until `closing`. */
+  readonly lasting: () => GatewayPort;
+  readonly closing: AbortSignal;
   /** Null: any agent. */
   readonly agent: string | null;
   readonly identity: Identity;
@@ -136,23 +139,29 @@ export class Tasks {
     return null;
   }
 
-  async cancel(taskId: string, signal: AbortSignal): Promise<AgentTask> {
-    const { daemon } = this.#options;
+  async cancel(taskId: string): Promise<AgentTask> {
+    const { identity, closing, lasting } = this.#options;
     const task = await this.load(taskId);
-    requireAuthor(this.#options.identity, task.post.author.id);
+    requireAuthor(identity, task.post.author.id);
     if (task.state === TaskState.TASK_STATE_CANCELED) return task;
-    const { busy } = task.progress;
-    if (task.isFinal || busy.length === 0) {
+    if (task.isFinal || task.progress.busy.length === 0) {
       throw new ParleyError('TASK_NOT_CANCELABLE', task.isFinal ? 'it is over' : 'its turn has not begun', {
         hint: 'an operator can stop the whole conversation',
       });
     }
-    const { conversation, post } = task;
-    const again = this.again(task);
-    await cancelTurns(daemon, this.#act, { conversation, index: post.index, busy }, async () => {
-      for await (const _ of this.follow(again, signal)); // until it has ended
+    const daemon = lasting();
+    const tasks = new Tasks({ ...this.#options, daemon });
+    await cancelTurns(daemon, actingFor(daemon, identity, ANONYMOUS), {
+      ...{ conversation: task.conversation, index: task.post.index },
+      async busy() {
+        const { isFinal, progress } = await tasks.load(taskId);
+        return isFinal ? [] : progress.busy;
+      },
+      async ended() {
+        for await (const _ of tasks.follow(tasks.again(task), closing)); // until it has ended
+      },
     });
-    return again.task;
+    return tasks.load(taskId);
   }
 
   #restarted({ conversation, post, before }: AgentTask): AgentTask {

@@ -139,7 +139,7 @@ async function repliedTo(
   return {
     reply: saidBy(reply, arrivals.from(asked.index)),
     leave: () => arrivals.close(),
-    stop: () => stopReply(asked, reply),
+    stop: () => stopReply(asked),
   };
 }
 
@@ -233,18 +233,29 @@ async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {
 }
 
 /** Ends the turns of a reply that is not over, and waits until they have ended. */
-export async function stopReply(asked: Posted, { busy, isOver }: Reply): Promise<void> {
-  if (isOver) return;
+export async function stopReply(asked: Posted): Promise<void> {
   const { context, routes, conversation, index } = asked;
   const daemon = routes.daemon(); // that of the request refuses once its client is gone
   const act = actingFor(daemon, context.var.identity, ANONYMOUS);
-  await cancelTurns(daemon, act, { conversation, index, busy }, async () => {
+  const follow = async (isEnough: (reply: Reply) => boolean): Promise<Reply> => {
     const arrivals = new Arrivals(daemon, conversation);
-    const again = await replyTo({ ...asked, daemon });
+    const reply = await replyTo({ ...asked, daemon });
     for await (const received of arrivals.from(index, routes.closing)) {
-      again.accept(received);
-      if (again.isOver) return;
+      reply.accept(received);
+      const isCurrent = received.kind === 'live' || received.isCurrent;
+      if (reply.isOver || (isCurrent && isEnough(reply))) break;
     }
+    return reply;
+  };
+  await cancelTurns(daemon, act, {
+    ...{ conversation, index },
+    async busy() {
+      const { isOver, busy } = await follow(() => true);
+      return isOver ? [] : busy;
+    },
+    async ended() {
+      await follow(() => false);
+    },
   });
 }
 

@@ -119,32 +119,62 @@ export async function readTail(
   return entries;
 }
 
-interface Turns {
+interface Cancellation {
   readonly conversation: string;
   /** The index of the post. */
   readonly index: number;
-  /** Agents whose turns are open. */
-  readonly busy: readonly string[];
+  /** Agents whose turns for the post are open, by the log as it is now. */
+  readonly busy: () => Promise<readonly string[]>;
+  /** Resolves when those turns have ended. */
+  readonly ended: () => Promise<void>;
 }
 
+/** Those that run, by conversation and agent (CANCEL-2). */
+const cancellations = new WeakMap<GatewayPort, Map<string, Promise<void>>>();
+
 /**
- * Ends the turns of a post. Its agents are stopped until `ended` resolves, then resumed. If another caller has stopped one of them
- * meanwhile, it stays stopped: the resume names the stop that it reverts.
+ * Ends the turns of a post. `daemon`: not that of the request, which refuses once its client is gone.
+ *
+ * CANCEL-1 The agents are stopped until `ended` settles, then resumed. If another caller has stopped one of them meanwhile, it stays
+ *    stopped: the resume names the stop that it reverts.
+ * CANCEL-2 One cancellation at a time stops an agent of a conversation: each of two would take the other's stop for that of a person.
  */
-export async function cancelTurns(
+export async function cancelTurns(daemon: GatewayPort, act: Act, cancellation: Cancellation): Promise<void> {
+  const { conversation, index, busy } = cancellation;
+  const running = cancellations.get(daemon) ?? new Map<string, Promise<void>>();
+  cancellations.set(daemon, running);
+  for (;;) {
+    const { length } = await readLog(daemon, conversation, index);
+    const agents = await busy();
+    const keys = agents.map((agent) => `${conversation} ${agent}`);
+    const others = keys.flatMap((key) => running.get(key) ?? []);
+    if (others.length > 0) {
+      await Promise.allSettled(others);
+      continue;
+    }
+    const mine = stopUntilEnded(daemon, act, cancellation, { agents, from: index + length });
+    for (const key of keys) running.set(key, mine);
+    return mine.finally(() => {
+      for (const key of keys) running.delete(key);
+    });
+  }
+}
+
+/** CANCEL-1. `from`: the log before the stops. */
+async function stopUntilEnded(
   daemon: GatewayPort,
   act: Act,
-  { conversation, index, busy }: Turns,
-  ended: () => Promise<void>,
+  { conversation, ended }: Cancellation,
+  { agents, from }: { readonly agents: readonly string[]; readonly from: number },
 ): Promise<void> {
-  const before = await readLog(daemon, conversation, index);
-  await Promise.all(busy.map((agent) => act('stop', { conversation, agent })));
-  await ended();
-  const since = await readLog(daemon, conversation, index + before.length);
-  await Promise.all(
-    busy.map(async (agent) => {
+  try {
+    for (const agent of agents) await act('stop', { conversation, agent });
+    await ended();
+  } finally {
+    const since = await readLog(daemon, conversation, from);
+    for (const agent of agents) {
       const stop = revertibleStop(since, agent);
       if (stop !== null) await act('resume', { conversation, agent, stop });
-    }),
-  );
+    }
+  }
 }

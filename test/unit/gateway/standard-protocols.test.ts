@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { json } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { conversationOf } from '../../../src/gateway/client-ids.ts';
@@ -94,10 +95,8 @@ describe('the routes of AG-UI and A2A', () => {
     expect(await answer.json()).toMatchObject({ error: { message } });
   });
 
-  it.each([
-    [1, true],
-    [2, false],
-  ])('an agent continues after a cancelled task if it was stopped %i time', async (stops, goesOn) => {
+  /** A task whose turn runs. A stop adds its entries; `end` ends the turn. */
+  async function running(stops = 1) {
     const { url, daemon } = await start();
     const [entry] = daemon.append('demo', 'Hello');
     Object.assign(entry ?? {}, { to: ['pm'] });
@@ -110,15 +109,52 @@ describe('the routes of AG-UI and A2A', () => {
     add({ type: 'turn-started', trigger: [0] });
     const before = daemon.answer;
     daemon.answer = (request) => {
-      if (request.endpoint !== 'stop') return before(request);
-      for (let n = 0; n < stops; n += 1) add({ type: 'agent-stopped' });
-      add({ type: 'turn-ended', outcome: 'aborted' });
-      return { ok: true, body: {} };
+      if (request.endpoint === 'stop') for (let n = 0; n < stops; n += 1) add({ type: 'agent-stopped' });
+      return request.endpoint === 'stop' ? { ok: true, body: {} } : before(request);
     };
-    const answer = await post(`${url}/a2a/pm`, rpc('CancelTask', { id: 'demo.0' }));
-    expect(await answer.json()).toMatchObject({ result: { id: 'demo.0' } });
-    const resumes = daemon.asked.filter(({ endpoint }) => endpoint === 'resume').map(({ body }) => body);
-    expect(resumes).toMatchObject(goesOn ? [{ agent: 'pm', stop: 2 }] : []);
+    return {
+      cancel: (signal?: AbortSignal) =>
+        post(`${url}/a2a/pm`, rpc('CancelTask', { id: 'demo.0' }), signal ? { signal } : {}),
+      end: () => add({ type: 'turn-ended', outcome: 'aborted' }),
+      asked: (verb: string) =>
+        daemon.asked.filter(({ endpoint }) => endpoint === verb).map(({ body }) => body),
+    };
+  }
+
+  it.each([
+    [1, true],
+    [2, false],
+  ])('an agent continues after a cancelled task if it was stopped %i time', async (stops, goesOn) => {
+    const { cancel, end, asked } = await running(stops);
+    const answer = cancel();
+    await expect.poll(() => asked('stop')).toHaveLength(1);
+    end();
+    expect(await (await answer).json()).toMatchObject({ result: { id: 'demo.0' } });
+    expect(asked('resume')).toMatchObject(goesOn ? [{ agent: 'pm', stop: 2 }] : []);
+  });
+
+  it('an agent continues after a cancelled task if the client that cancelled it has left', async () => {
+    const { cancel, end, asked } = await running();
+    const left = new AbortController();
+    const answer = cancel(left.signal).catch(() => 'left');
+    await expect.poll(() => asked('stop')).toHaveLength(1);
+    left.abort();
+    expect(await answer).toBe('left');
+    await setTimeout(50); // until the daemon has noticed
+    expect(asked('resume')).toEqual([]);
+    end();
+    await expect.poll(() => asked('resume')).toMatchObject([{ agent: 'pm', stop: 2 }]);
+  });
+
+  it('an agent continues after a task that two clients cancel at once, and both get the cancelled task', async () => {
+    const { cancel, end, asked } = await running();
+    const answers = [cancel(), cancel()];
+    await expect.poll(() => asked('stop').length).toBeGreaterThan(0);
+    await setTimeout(100); // until both are in work
+    end();
+    for (const answer of await Promise.all(answers))
+      expect(await answer.json()).toMatchObject({ result: { status: { state: 'TASK_STATE_CANCELED' } } });
+    expect(asked('resume')).toMatchObject([{ agent: 'pm', stop: 2 }]);
   });
 
   it.each<[string, object, number]>([
@@ -295,7 +331,7 @@ describe('the routes of AG-UI and A2A', () => {
   ])('the subscription of %s ends when its reader disconnects or the daemon stops', async (path, body) => {
     const { url, daemon, gateway } = await start();
     const watchers = async (wanted: number) => {
-      while (daemon.watchers('demo') !== wanted) await new Promise((resolve) => setTimeout(resolve, 5));
+      while (daemon.watchers('demo') !== wanted) await setTimeout(5);
     };
     const abort = new AbortController();
     const left = await post(`${url}${path}`, body, { signal: abort.signal });

@@ -8,7 +8,6 @@ import { requireAuthor } from '../../guard/access.ts';
 import { actingFor, ask, orElse, readLog } from '../../progress/ask.ts';
 import { failureOf } from '../completions.ts';
 import { ANYBODY, isRepeated, repeatedAmong } from '../pick.ts';
-import type { Reply } from '../reply.ts';
 import {
   ANONYMOUS,
   agentOf,
@@ -79,11 +78,11 @@ export function addResponsesRoutes(app: Application, routes: RouteContext, start
     return context.json(listOf([itemOf(post, placed(context, routes, facts.conversation))], false));
   });
   app.post('/v1/responses/:id/cancel', async (context) => {
-    const { post, reply, facts, outcome } = await stored(context, routes);
+    const { post, facts, outcome } = await stored(context, routes);
     if (outcome.end) return context.json(responseOf(facts, outcome));
     requireAuthor(context.var.identity, post.author.id);
     const { conversation } = facts;
-    await stopReply(await postedIn(context, routes, conversation, post), reply);
+    await stopReply(await postedIn(context, routes, conversation, post));
     const after = await stored(context, routes);
     return context.json(responseOf(after.facts, after.outcome));
   });
@@ -118,7 +117,6 @@ function placeIn(id: string): { readonly conversation: string; readonly index: n
 
 interface Stored {
   readonly post: MessageEntry;
-  readonly reply: Reply;
   readonly facts: ResponseFacts;
   readonly outcome: Outcome;
   /** The entries from the post to the end of its reply. */
@@ -157,7 +155,7 @@ async function stored(
   said.push(...reply.accept({ kind: 'entries', entries: [], isCurrent: true }));
   const created = Math.floor(Date.parse(post.createdAt) / 1_000);
   const facts = { id, conversation, model: modelIn(post), created, isInBackground: false, meta: response };
-  return { post, reply, facts, outcome: outcomeIn(said), length, later: entries.slice(length) };
+  return { post, facts, outcome: outcomeIn(said), length, later: entries.slice(length) };
 }
 
 function modelIn({ meta }: MessageEntry): string {
