@@ -94,6 +94,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
       'Second words',
       'Third words',
     ]);
+    await row(page, 'Third words').filter({ hasText: 'Noted: More' }).waitFor(); // its answer is no news afterwards
     await organize(page, 'Third words', 'Mark as read');
     await until(async () => (await unread()).length).toBe(2);
     await page.getByRole('button', { name: 'Filter' }).click();
@@ -125,6 +126,32 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
       await organize(page, 'First words', 'Archive');
       await row(page, 'First words').waitFor({ state: 'detached' });
       expect(await focused(page)).toBe('Second words');
+    },
+  );
+
+  itLong.each(['Archive', 'Rename'])(
+    'the only row that a search finds passes the focus to the search when it leaves the list, and the page says what was done: %s',
+    async (action) => {
+      const page = await stage.look('#/c/second');
+      await message(page, 'Second words').first().waitFor();
+      await page.getByLabel('Find a conversation').fill('Fourth words');
+      await until(() => page.locator('.row').count()).toBe(1);
+      if (action === 'Archive') await organize(page, 'Fourth words', 'Archive');
+      else {
+        await row(page, 'Fourth words').locator('.row').focus();
+        await pressAlone(page, 'm');
+        await page.getByLabel('Title').fill('Last words');
+        await page.keyboard.press('Enter');
+      }
+      await page.getByText('No conversation matches.').waitFor();
+      expect(await focused(page)).toBe('search');
+      await page.getByText(action === 'Archive' ? 'Archived: Fourth words' : 'Renamed: Last words').waitFor();
+      await page.getByRole('button', { name: 'Undo' }).click();
+      await row(page, 'Fourth words').waitFor();
+      await page.getByLabel('Find a conversation').focus();
+      await page.keyboard.press('Escape');
+      await until(() => page.locator('.row').count()).toBeGreaterThan(1);
+      expect(new URL(page.url()).hash).toBe('#/c/second');
     },
   );
 

@@ -56,20 +56,14 @@ onStored(SEEN, () => {
   seen.value = readSeen();
 });
 
-/** False: it was refused. */
-export function label(
-  { id }: ConversationRow,
-  change: { title?: string; archived?: boolean },
-): Promise<boolean> {
-  return attempt(() => requests.label(id, { ...change, ...sender() }));
-}
-
-/** Archives it or moves it out of the archive, and offers to undo that. */
-export async function archive(row: ConversationRow, archived: boolean): Promise<void> {
-  if (!(await label(row, { archived }))) return;
-  const undo = () => void archive(row, !archived);
-  const done = archived ? 'Archived' : 'Moved out of the archive';
-  notice.value = { text: `${done}: ${withoutAnsi(row.title ?? row.id)}`, hint: '', undo };
+/** Renames it, archives it or moves it out of the archive, and offers to undo that. */
+export async function label(row: ConversationRow, change: { title?: string; archived?: boolean }) {
+  if (!(await attempt(() => requests.label(row.id, { ...change, ...sender() })))) return;
+  const isTitle = change.title !== undefined;
+  const before = isTitle ? { title: row.title ?? row.id } : { archived: !change.archived };
+  const undo = () => void label({ ...row, ...change }, before);
+  const done = isTitle ? 'Renamed' : change.archived ? 'Archived' : 'Moved out of the archive';
+  notice.value = { text: `${done}: ${withoutAnsi(change.title ?? row.title ?? row.id)}`, hint: '', undo };
 }
 
 /** The open conversation counts as read while its page is visible. */

@@ -19,7 +19,7 @@ import {
 import { deletedIds, forgetRow, rows, titleOf } from '../../state/conversations.ts';
 import { draftOf, postOf } from '../../state/files.ts';
 import { writeTo } from '../../state/keys.ts';
-import { archive } from '../../state/list.ts';
+import { label } from '../../state/list.ts';
 import { discard, outbox, send, sendAgain } from '../../state/outbox.ts';
 import { openPalette } from '../../state/palette.ts';
 import { go, jumpTo, linkTo, route } from '../../state/route.ts';
@@ -99,7 +99,7 @@ function ArchivedBar({ id }: { readonly id: string }) {
     <p class="connection text-small" role="status">
       This conversation is archived.{' '}
       {mayPost.value && (
-        <LinkButton onClick={() => void archive(row, false)}>Move it out of the archive</LinkButton>
+        <LinkButton onClick={() => label(row, { archived: false })}>Move it out of the archive</LinkButton>
       )}
     </p>
   );

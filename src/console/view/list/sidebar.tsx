@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useCallback, useRef, useState } from 'preact/hooks';
+import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { FIRST_FLOOR } from '../../../conversation/state/answering.ts';
 import { store } from '../../api/browser.ts';
 import type { ConversationRow } from '../../model/answers.ts';
@@ -10,7 +10,6 @@ import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
 import { unsent } from '../../state/kept.ts';
 import {
-  archive,
   filter,
   found,
   isFiltered,
@@ -297,6 +296,7 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
   const isOpen = at.page === 'conversation' && at.id === row.id;
   const unread = isNew(row) ? 'unread' : '';
   const title = row.title ?? row.id;
+  useLayoutEffect(() => () => passFocus(row.id), []);
   return (
     <>
       <a
@@ -420,10 +420,7 @@ export function RowMenu() {
               <bdi>{title}</bdi>
             </h2>
             {isOperator.value && (
-              <Rename
-                title={row.title ?? ''}
-                onRename={(wanted) => then(() => label(row, { title: wanted }))()}
-              />
+              <Rename title={row.title ?? ''} onRename={(title) => then(() => label(row, { title }))()} />
             )}
             <div class="buttons">
               <Button onClick={then(() => pin(row.id, !isPinned))}>{isPinned ? 'Unpin' : 'Pin'}</Button>
@@ -431,7 +428,7 @@ export function RowMenu() {
                 {isNew(row) ? 'Mark as read' : 'Mark as unread'}
               </Button>
               {isOperator.value && (
-                <Button onClick={then(() => move(row))}>
+                <Button onClick={then(() => label(row, { archived: !row.archived }))}>
                   {row.archived ? 'Move out of the archive' : 'Archive'}
                 </Button>
               )}
@@ -444,16 +441,12 @@ export function RowMenu() {
   );
 }
 
-function move(row: ConversationRow): void {
-  focusBeside(row.id);
-  void archive(row, row.archived !== true);
-}
-
-/** The next row, or the one before the last: the row itself leaves the list. */
-function focusBeside(id: string): void {
+/** A row that leaves the list with the focus gives it to the next one, else to the one before it, else to the search. */
+function passFocus(id: string): void {
   const here = document.getElementById(`title-${id}`)?.closest('li');
-  const beside = here?.nextElementSibling ?? here?.previousElementSibling;
-  beside?.querySelector<HTMLElement>('.row')?.focus();
+  if (!here?.contains(document.activeElement) || found.peek().some((row) => row.id === id)) return;
+  const beside = here.nextElementSibling ?? here.previousElementSibling;
+  (beside?.querySelector<HTMLElement>('.row') ?? document.getElementById('search'))?.focus();
 }
 
 function Rename({ title, onRename }: { title: string; onRename: (title: string) => void }) {
