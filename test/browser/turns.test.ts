@@ -63,6 +63,41 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
   });
 
   itLong(
+    'reads on until a turn fits or all are read, says that it looks, and ends when another filter is chosen',
+    async () => {
+      await talk('found', 'hello', 'Noted: hello');
+      const { turns } = await stage.api<{ turns: object[] }>('GET', 'turns?conversation=found');
+      const asked: string[] = [];
+      const page = await stage.look();
+      await page.route('**/api/turns?*', async (route) => {
+        const { searchParams } = new URL(route.request().url());
+        const at = Number(searchParams.get('after') ?? 0);
+        asked.push(`${searchParams.get('outcome')} ${at}`);
+        if (at === 2) await page.waitForTimeout(300);
+        const next = searchParams.get('outcome') === 'failed' ? '2' : at === 5 ? null : `${at + 1}`;
+        return route.fulfill({ json: { turns: at === 3 ? turns : [], next } });
+      });
+      await page.evaluate("location.hash = '#/turns?outcome=completed'");
+      const more = page.locator('.turn-table').getByRole('button');
+      await expect.poll(() => more.innerText()).toBe('Looking…');
+      const rows = page.locator('.turn-table tbody tr');
+      await rows.waitFor();
+      await expect.poll(() => more.innerText()).toBe('Look for more');
+      expect(asked).toEqual([0, 1, 2, 3].map((at) => `completed ${at}`));
+      await more.click();
+      await more.waitFor({ state: 'detached' });
+      expect(await rows.count()).toBe(1);
+      await page.getByLabel('Outcome').selectOption('failed'); // without an end
+      await expect.poll(() => asked.filter((one) => one === 'failed 2').length).toBeGreaterThan(1);
+      await page.getByLabel('Outcome').selectOption('limited');
+      await rows.waitFor();
+      const { length } = asked.filter((one) => one.startsWith('failed'));
+      await page.waitForTimeout(700);
+      expect(asked.filter((one) => one.startsWith('failed')).length).toBe(length);
+    },
+  );
+
+  itLong(
     'follows its address: another link, an action and the way back show its filter and its rows',
     async () => {
       await talk('addressed', 'hand it over', 'Built.');

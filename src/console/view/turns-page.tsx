@@ -1,8 +1,8 @@
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { type TurnRow, turnsCsv } from '../../conversation/state/turn-rows.ts';
 import { requests } from '../api/requests.ts';
-import type { AgentCard, ConversationRow, FoundTurn } from '../model/answers.ts';
+import type { ConversationRow, FoundTurn } from '../model/answers.ts';
 import { count, duration, fullTime, money, when } from '../model/format.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed, isShared, rows } from '../state/conversations.ts';
@@ -36,35 +36,29 @@ const RATED = [
   ['down', 'Rated down'],
 ] as const;
 const TEXTS = { model: 'Model', tool: 'Tool', conversation: 'Conversation' } as const;
+/** Texts that are offered, and what each stands for. */
+const OFFERED: Readonly<Record<keyof typeof TEXTS, () => (readonly [text: string, label?: string])[]>> = {
+  model: () => models.value.map((name) => [name]),
+  tool: () => [...new Set(agents.value.flatMap(({ tools }) => tools))].sort().map((name) => [name]),
+  conversation: () => rows.value.map(({ id, title }) => [isShared(title) ? id : (title ?? id), title ?? id]),
+};
 /** Rows of one download. */
 const MOST_SAVED = 10_000;
 
 export function TurnsPage() {
   useHeading('Turns');
-  const [filters, setFilters] = useState(filtersInAddress);
-  const [page, setPage] = useState<Page | null>(null);
-  useEffect(() => setFilters(filtersInAddress()), [route.value]); // another link or the way back
+  const [asked, ask] = useState<Asked>(() => ({ filters: filtersInAddress(), from: START }));
+  useEffect(() => ask({ filters: filtersInAddress(), from: START }), [route.value]); // another link or the way back
+  const { filters } = asked;
+  const { page, isLooking } = useTurns(asked);
+  const more = isLooking ? 'Looking…' : 'Look for more';
   const set = (name: keyof Filters) => (value: string) => {
     const changed = { ...filters, [name]: value };
-    setFilters(changed);
+    ask({ filters: changed, from: START });
     keepInAddress(changed); // here alone: an effect could undo an address that is not read yet
   };
-  const more = () => attempt(async () => setPage(await find(filters, 100, page)));
-  useEffect(() => {
-    let isOver = false;
-    setPage(null);
-    const look = async () => {
-      const first = await find(filters, 100);
-      if (!isOver) setPage(first);
-    };
-    const wait = setTimeout(() => attempt(look), 200);
-    return () => {
-      isOver = true;
-      clearTimeout(wait);
-    };
-  }, [filters, filters.conversation === '' || isListed.value]); // the list knows a conversation by its title
   return (
-    <main class="page turns-page column" aria-busy={page === null}>
+    <main class="page turns-page column" aria-busy={isLooking}>
       <header class="head abreast">
         <BackLink />
         <h2 tabIndex={-1}>Turns</h2>
@@ -82,66 +76,78 @@ export function TurnsPage() {
         <Select label="Rated" value={filters.rated} options={RATED} onChoose={set('rated')} />
         <Select label="Since" value={filters.since} options={SINCE} onChoose={set('since')} />
         {(['model', 'tool', 'conversation'] as const).map((name) => (
-          <input
-            key={name}
-            aria-label={TEXTS[name]}
-            placeholder={TEXTS[name]}
-            value={filters[name]}
-            list={`${name}s`}
-            onInput={onText(set(name))}
-          />
-        ))}
-        {[
-          { id: 'models', names: models.value },
-          { id: 'tools', names: toolsOf(agents.value) },
-        ].map(({ id, names }) => (
-          <datalist key={id} id={id}>
-            {names.map((name) => (
-              <option key={name} value={name} />
-            ))}
-          </datalist>
-        ))}
-        <datalist id="conversations">
-          {rows.value.map(({ id, title }) => (
-            <option key={id} value={isShared(title) ? id : (title ?? id)} label={title ?? id} />
-          ))}
-        </datalist>
-      </div>
-      {page && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
-        <section class="turn-table scrolls text-small" tabIndex={0} aria-label="Turns">
-          <table>
-            <TableHead
-              headings={COLUMNS.map(([heading]) => heading)}
-              looks={COLUMNS.map(([, look]) => look)}
+          <Fragment key={name}>
+            <input
+              aria-label={TEXTS[name]}
+              placeholder={TEXTS[name]}
+              value={filters[name]}
+              list={`${name}s`}
+              onInput={onText(set(name))}
             />
-            <tbody>
-              {page.turns.map((row) => (
-                <tr key={`${row.conversation} ${row.turnId}`}>
-                  {COLUMNS.map(([heading, look, cell]) => (
-                    <td key={heading} class={look}>
-                      {cell(row)}
-                    </td>
-                  ))}
-                </tr>
+            <datalist id={`${name}s`}>
+              {OFFERED[name]().map(([value, label]) => (
+                <option key={value} {...{ value, label }} />
               ))}
-            </tbody>
-          </table>
-          {page.turns.length === 0 && page.next === null && (
-            <p class="muted">
-              {idNamed(filters.conversation.trim()) === undefined
-                ? 'None or several conversations have this in their title. Choose one from the list.'
-                : 'No turn fits.'}
-            </p>
-          )}
-          {page.next !== null && <Button onClick={() => void more()}>Look for more</Button>}
-        </section>
-      )}
+            </datalist>
+          </Fragment>
+        ))}
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
+      <section class="turn-table scrolls text-small" tabIndex={0} aria-label="Turns">
+        <table>
+          <TableHead headings={COLUMNS.map(([heading]) => heading)} looks={COLUMNS.map(([, look]) => look)} />
+          <tbody>
+            {page.turns.map((row) => (
+              <tr key={`${row.conversation} ${row.turnId}`}>
+                {COLUMNS.map(([heading, look, cell]) => (
+                  <td key={heading} class={look}>
+                    {cell(row)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {page.turns.length === 0 && page.next === null && (
+          <p class="muted">
+            {idNamed(filters.conversation.trim()) === undefined
+              ? 'None or several conversations have this in their title. Choose one from the list.'
+              : 'No turn fits.'}
+          </p>
+        )}
+        {page.next !== null && <Button onClick={() => ask({ filters, from: page })}>{more}</Button>}
+      </section>
     </main>
   );
 }
 
-const toolsOf = (team: readonly AgentCard[]) => [...new Set(team.flatMap(({ tools }) => tools))].sort();
+interface Asked {
+  readonly filters: Filters;
+  /** The turns that are found already. */
+  readonly from: Page;
+}
+
+/** Reads on until a turn fits or all are read. */
+function useTurns(asked: Asked) {
+  const { filters, from } = asked;
+  const [found, show] = useState({ page: from, isLooking: true });
+  useEffect(() => {
+    let isOver = false;
+    let page = from;
+    const tell = (isLooking: boolean) => isOver || show({ page, isLooking });
+    const look = async () => {
+      do page = await find(filters, 100, page);
+      while (!isOver && page.next !== null && page.turns.length === from.turns.length);
+    };
+    tell(true);
+    const wait = setTimeout(() => attempt(look).then(() => tell(false)), 200);
+    return () => {
+      isOver = true;
+      clearTimeout(wait);
+    };
+  }, [asked, filters.conversation === '' || isListed.value]); // the list knows a conversation by its title
+  return found;
+}
 
 const COLUMNS: readonly (readonly [
   heading: string,
@@ -190,21 +196,22 @@ function keepInAddress(filters: Filters): void {
   history.replaceState(null, '', query === '' ? linkTo.turns : `${linkTo.turns}?${query}`);
 }
 
-const NOTHING: Page = { turns: [], next: null };
+/** Before the first page. */
+const START: Page = { turns: [], next: '' };
 
 /** The turns `before`, and those of the page after them. */
-async function find(filters: Filters, limit: number, before: Page | null = null): Promise<Page> {
+async function find(filters: Filters, limit: number, before: Page): Promise<Page> {
   const { since, conversation = '', ...others } = givenIn(filters);
   const id = idNamed(conversation);
-  if (id === undefined) return NOTHING;
+  if (id === undefined) return { turns: [], next: null };
   const { turns, next } = await requests.turns({
     ...others,
     ...(id && { conversation: id }),
     ...(since && { since: new Date(Date.now() - Number(since) * 86_400_000).toISOString() }),
-    ...(before?.next && { after: before.next }),
+    ...(before.next && { after: before.next }),
     limit: String(limit),
   });
-  const all = [...(before?.turns ?? []), ...turns];
+  const all = [...before.turns, ...turns];
   return { next, turns: all.sort((a, b) => (a.startedAt > b.startedAt ? -1 : 1)) };
 }
 
@@ -227,7 +234,7 @@ const givenIn = (filters: Filters): Partial<Filters> =>
 
 const saveTurns = (filters: Filters, format: 'csv' | 'jsonl') =>
   attempt(async () => {
-    let page = await find(filters, 500);
+    let page = START;
     while (page.next !== null && page.turns.length < MOST_SAVED) page = await find(filters, 500, page);
     const lines = () => page.turns.map((row) => `${JSON.stringify(row)}\n`).join('');
     const content = new Blob([format === 'csv' ? turnsCsv(page.turns) : lines()]);
