@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
-import { inboxItem, message, sharedStage, textOf, write } from './support.ts';
+import { inboxItem, message, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { RULES } from './team.ts';
 
 /** What the console shows and keeps while the daemon does not answer. */
@@ -61,7 +61,8 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     await stage.kill();
     await page.getByText('Not connected. Trying again…').waitFor();
     await page.evaluate("location.hash = '#/inbox'");
-    await page.getByText('Open the conversation to answer.').waitFor();
+    await page.locator('.detail').getByText('The daemon does not answer.').waitFor();
+    expect(await page.getByText('Open the conversation to answer.').count()).toBe(0);
     await stage.restart();
     await page.getByLabel('Your answer').waitFor();
     await page.locator('.inbox-line').filter({ hasText: 'Which colour?' }).waitFor();
@@ -160,6 +161,37 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     await entry.getByRole('button', { name: 'Deny' }).click();
     await entry.waitFor({ state: 'detached' });
   });
+
+  itLong(
+    'a call whose file was not read before an outage is answered once it is read, and is not called outdated',
+    async () => {
+      await stage.post('unread', 'write it, unread');
+      const page = await stage.look('#/inbox');
+      const entry = inboxItem(page, 'write it, unread');
+      await entry.locator('.summary', { hasText: 'fs_write' }).waitFor();
+      await page.route('**/approvals/*/change', (route) => route.abort()); // it may be the chosen one
+      await page.reload();
+      await entry.locator('.summary', { hasText: 'fs_write' }).waitFor();
+      await stage.kill();
+      await page.getByText('Not connected. Trying again…').waitFor();
+      await entry.locator('.inbox-line').click();
+      const approve = entry.getByRole('button', { name: 'Approve' });
+      await entry.getByText('No difference can be shown: The daemon does not answer.').waitFor();
+      await page.keyboard.press('ArrowUp');
+      await entry.focus();
+      await pressAlone(page, 'a');
+      expect(await approve.count()).toBe(0); // nothing was read that it could approve
+      await page.unroute('**/approvals/*/change');
+      await stage.restart();
+      await entry.locator('.ask-card.seen').waitFor({ timeout: 20_000 });
+      expect(await approve.isEnabled()).toBe(true);
+      expect(await entry.getByText('The file has changed').count()).toBe(0);
+      expect(await entry.getByRole('button', { name: 'Read on to answer' }).count()).toBe(0);
+      expect(await entry.getByRole('button', { name: 'Allow for this conversation' }).isEnabled()).toBe(true);
+      await approve.click();
+      await entry.waitFor({ state: 'detached' });
+    },
+  );
 
   itLong(
     'a post whose answer was lost is sent again with its id after a reload, and appended once',

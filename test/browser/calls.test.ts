@@ -588,6 +588,10 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await writeFile(file, 'net 45\n');
     const notice = card.getByText('The file has changed');
     await notice.waitFor();
+    await page.locator('.ask-card.seen').waitFor();
+    const readOn = await card.getByRole('button', { name: 'Read on to answer' }).boundingBox();
+    const below = await card.getByText('Why it needs approval').boundingBox();
+    expect((readOn?.y ?? 0) + (readOn?.height ?? 0)).toBeLessThanOrEqual(below?.y ?? 0); // it covers nothing
     const always = card.getByRole('button', { name: 'Allow for this conversation' });
     expect(await always.isDisabled()).toBe(true);
     await approve.press('Enter');

@@ -2,7 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { message, openItem, pressAlone, type Stage, sharedStage, textOf, write } from './support.ts';
+import {
+  inboxItem,
+  message,
+  openItem,
+  pressAlone,
+  type Stage,
+  sharedStage,
+  textOf,
+  write,
+} from './support.ts';
 
 /** What a person types arrives where it is meant to, and starts nothing else. */
 describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
@@ -244,6 +253,8 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
       });
       const over = item.getByText('alice denied this call first. Your text is kept.');
       await over.waitFor();
+      expect(await item.getByText('May this call run?').count()).toBe(0);
+      expect(await textOf(inboxItem(page, 'from away').locator('.kind'))).toBe('Answered');
       const { y = 0, height = 0 } = (await over.boundingBox()) ?? {};
       expect(y + height).toBeLessThanOrEqual(240); // in sight
       expect(await item.getByRole('button', { name: 'Approve' }).isEnabled()).toBe(false);
@@ -269,13 +280,46 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
       await item.getByLabel('Your answer').focus();
       await typeOn(page, 'violet, if poss');
       await post('far', 'red', { to: ['lead'] });
-      await item.getByText('This no longer waits for an answer.').waitFor();
+      await item.getByText('alice answered first: “red”. Your text is kept.').waitFor();
+      expect(await textOf(inboxItem(page, 'from afar').locator('.kind'))).toBe('Answered');
       await typeOn(page, 'ible');
+      await page.keyboard.press('Enter'); // as a click on its button, it posts nothing
+      for (const name of ['Answer', 'red', 'blue'])
+        expect(await item.getByRole('button', { name, exact: true }).isEnabled()).toBe(false);
+      expect(await item.getByLabel('Your answer').inputValue()).toBe('violet, if possible');
       await page.keyboard.press('Escape');
-      expect(await textOf(page.getByRole('alert'))).toMatch(/Your text is at this call in its conversation/);
+      expect(await textOf(page.getByRole('alert'))).toMatch(
+        /alice answered first: “red”. Your text is in the message field of its conversation/,
+      );
       expect(page.url()).toMatch(/#\/inbox$/);
       await page.evaluate("location.hash = '#/c/far'");
+      await message(page, 'So it is red.').waitFor();
       await expect.poll(() => draft(page)).toBe('violet, if possible');
+      expect(await message(page, 'violet').count()).toBe(0);
+    },
+  );
+
+  itLong(
+    'an answer in the inbox to one of two questions stays there when another person answers it, and the row of a stopped turn says that it waits no longer (KEPT-1)',
+    async () => {
+      await post('pair', 'ask both, a pair');
+      const page = await stage.look('#/inbox');
+      const first = inboxItem(page, 'a pair').filter({ hasText: 'Which size?' });
+      await first.locator('.inbox-line').click();
+      await first.getByLabel('Your answer').fill('tiny');
+      await post('pair', 'large', { to: ['lead'] });
+      await first.getByText('alice answered first: “large”. Your text is kept.').waitFor();
+      await page.keyboard.press('Escape');
+      await page
+        .getByRole('alert')
+        .getByText('Your text is at this call in its conversation.', { exact: false })
+        .waitFor();
+      const second = inboxItem(page, 'a pair').filter({ hasText: 'Which form?' });
+      await second.locator('.inbox-line').click();
+      await second.getByLabel('Your answer').fill('oval');
+      await stage.api('POST', 'conversations/pair/stop', { publisher: 'alice' });
+      await second.getByText('This no longer waits for an answer. Your text is kept.').waitFor();
+      expect(await textOf(second.locator('.kind'))).toBe('No longer waits');
     },
   );
 

@@ -4,9 +4,11 @@ import { answeredFirst } from '../../conversation/log/words.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { keepDraft, readDraft } from '../api/browser.ts';
 import { type ApprovalAnswer, RequestError, requests } from '../api/requests.ts';
-import { pretty } from '../model/format.ts';
+import { oneLine, pretty } from '../model/format.ts';
+import type { InboxItem } from '../model/list/inbox.ts';
 import type { Approval, Call, Question } from '../model/thread/calls.ts';
 import { opened, recipientsHere, version } from './conversation.ts';
+import { inbox } from './inbox.ts';
 import { addToMessage } from './keys.ts';
 import { attempt, notice, report, sender } from './session.ts';
 
@@ -29,15 +31,12 @@ export function answerApproval(
 ): Promise<AnswerOutcome> {
   return answering(conversation, call, async () => {
     let isOver = false;
-    const isDone = await attempt(async () => {
-      try {
-        await requests.answer(approvalId, { ...answer, ...sender() });
-      } catch (error) {
-        if (!(error instanceof RequestError) || !OVER.includes(error.code)) throw error;
-        isOver = true;
-        throw new Error(await whyItIsOver(conversation, call));
-      }
-    });
+    const isDone = await attempt(() =>
+      requests.answer(approvalId, { ...answer, ...sender() }).catch(async (error) => {
+        isOver = error instanceof RequestError && OVER.includes(error.code);
+        throw isOver ? new Error(await whyItIsOver(conversation, call)) : error;
+      }),
+    );
     return isDone ? 'answered' : isOver ? 'over' : 'refused';
   });
 }
@@ -45,17 +44,23 @@ export function answerApproval(
 const OVER = ['APPROVAL_ANSWERED', 'APPROVAL_EXPIRED'];
 
 /** By whom, where that is known. */
-export async function whyItIsOver(conversation: string, { approval }: Call): Promise<string> {
-  const page = approval && (await requests.entries(conversation, approval.index + 1, 100).catch(() => null));
-  for (const entry of page?.entries ?? []) {
+export async function whyItIsOver(conversation: string, { approval, place }: Call): Promise<string> {
+  const from = (approval ?? place).index + 1;
+  const { entries } = await requests.entries(conversation, from, 100).catch(() => ({ entries: [] }));
+  for (const entry of entries) {
+    if (entry.type === 'message' && entry.call && wireCallId(entry.call) === wireCallId(place)) {
+      const said = entries.find(({ index }) => index === entry.answers?.[0]);
+      if (said) return escapeHidden(`${said.author.name} answered first: “${oneLine(entry.content ?? '')}”.`);
+    }
     if (entry.type !== 'approval-answered' || entry.approvalId !== approval?.approvalId) continue;
-    if (entry.answer === 'expired') return 'This call expired: it was not answered in time.';
+    if (entry.answer === 'expired') return EXPIRED;
     return answeredFirst(entry.answer, escapeHidden(entry.author.name));
   }
   return NO_LONGER;
 }
 
-const NO_LONGER = 'This no longer waits for an answer.';
+export const EXPIRED = 'This call expired: it was not answered in time.';
+export const NO_LONGER = 'This no longer waits for an answer.';
 
 /** Answers a question. The daemon posts a late answer as a message, and the person reads why. */
 export function answerQuestion(
@@ -145,10 +150,12 @@ export function wouldAnswerAnother(agent: string): boolean {
 }
 
 /** KEPT-1: says where the texts of a call are that left the inbox. */
-export async function tellKept(conversation: string, call: Call): Promise<void> {
-  if (isBeingAnswered(conversation, call)) return;
+export async function tellKept({ conversation, agent }: InboxItem, call: Call): Promise<void> {
   const texts = fieldsOfCall(call).map((field) => readDraft(`${conversation}/${field}`));
   if (texts.every((text) => text === '')) return;
   const over = await whyItIsOver(conversation, call);
-  notice.value = { text: `${over} Your text is at this call in its conversation.`, hint: '' };
+  const isAsked = ({ kind, ...of }: InboxItem) =>
+    kind === 'question' && of.conversation === conversation && of.agent === agent;
+  const where = call.approval || inbox.peek().some(isAsked) ? 'at this call in' : 'in the message field of';
+  notice.value = { text: `${over} Your text is ${where} its conversation.`, hint: '' };
 }

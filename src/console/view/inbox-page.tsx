@@ -2,8 +2,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { keepValue, readValue } from '../api/browser.ts';
 import type { InboxContent, InboxItem } from '../model/list/inbox.ts';
 import { contentOf, groupsOf, isDecision, summaryOf } from '../model/list/inbox.ts';
-import type { Call } from '../model/thread/calls.ts';
-import { tellKept, whyItIsOver } from '../state/approvals.ts';
+import { EXPIRED, isBeingAnswered, NO_LONGER, tellKept, whyItIsOver } from '../state/approvals.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed } from '../state/conversations.ts';
 import {
@@ -44,8 +43,10 @@ export function InboxPage() {
   const [written, setWritten] = useState<Written | null>(null);
   const shown = withWritten(items.slice(0, most), written);
   const setWriting = (item: InboxItem | null) =>
-    setWritten(item && { item, place: shown.findIndex(({ key }) => key === item.key) });
-  const [chosen, choose] = useChosen([...shown, ...others]);
+    setWritten(item && [item, shown.findIndex(({ key }) => key === item.key)]);
+  const all = [...shown, ...others];
+  const [chosen, choose] = useChosen(all);
+  const hasField = all.some(({ key, kind }) => key === chosen && (kind === 'question' || kind === 'form'));
   return (
     <main class="page inbox column" aria-busy={!isListed.value}>
       <header class="head abreast">
@@ -86,7 +87,8 @@ export function InboxPage() {
         )}
         {items.length > 0 && (
           <p class="meta inbox-keys">
-            <kbd>↓</kbd> <kbd>↑</kbd> next, previous; then the key on a button · <kbd>r</kbd> answer ·{' '}
+            <kbd>↓</kbd> <kbd>↑</kbd> next, previous; then the key on a button · {hasField && <kbd>r</kbd>}{' '}
+            {hasField && 'answer · '}
             <kbd>Enter</kbd> open
           </p>
         )}
@@ -113,13 +115,7 @@ function Items({ label, items, chosen, choose, setWriting }: ItemsProps) {
             {group[0] && <SharedId id={group[0].conversation} title={group[0].title} />}
           </h3>
           {group.map((item) => (
-            <InboxEntry
-              key={item.key}
-              item={item}
-              isChosen={item.key === chosen}
-              onChoose={() => choose(item.key)}
-              onWrite={setWriting}
-            />
+            <InboxEntry key={item.key} isChosen={item.key === chosen} {...{ item, choose, setWriting }} />
           ))}
         </li>
       ))}
@@ -128,16 +124,13 @@ function Items({ label, items, chosen, choose, setWriting }: ItemsProps) {
 }
 
 /** The item in which the person writes, and its place in the list. */
-interface Written {
-  readonly item: InboxItem;
-  readonly place: number;
-}
+type Written = readonly [item: InboxItem, place: number];
 
 /** What another person answered stays while this one writes in it. */
 function withWritten(items: readonly InboxItem[], written: Written | null): readonly InboxItem[] {
-  if (written === null || written.place < 0 || items.some(({ key }) => key === written.item.key))
-    return items;
-  return items.toSpliced(written.place, 0, written.item);
+  const [item, place] = written ?? [null, -1];
+  if (item === null || place < 0 || items.some(({ key }) => key === item.key)) return items;
+  return items.toSpliced(place, 0, item);
 }
 
 /** Kept for a reload. */
@@ -180,15 +173,13 @@ function AlertChoice({ alert, label }: { readonly alert: Alert; readonly label: 
   );
 }
 
-interface EntryProps {
+interface EntryProps extends Pick<ItemsProps, 'choose' | 'setWriting'> {
   readonly item: InboxItem;
   readonly isChosen: boolean;
-  readonly onChoose: () => void;
-  readonly onWrite: (item: InboxItem | null) => void;
 }
 
 /** One thing that needs a person: a row, and if it is chosen, all of it with its answers. */
-function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
+function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
   const { conversation, title, agent, kind, since, entry } = item;
   const read = async () => contentOf(item, await readEntries(item));
   const { answer, fault } = useRequest(read, [item.key, isAway.value]);
@@ -196,8 +187,15 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
   const article = useRef<HTMLElement>(null);
   const call =
     content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
-  const isOver = () => call !== null && !inbox.value.some(({ key }) => key === item.key);
-  useLayoutEffect(() => () => void (call && isOver() && tellKept(conversation, call)), [call]);
+  const isOver = () =>
+    call !== null && !inbox.value.some(({ key }) => key === item.key) && !isBeingAnswered(conversation, call);
+  useLayoutEffect(() => () => void (call && isOver() && tellKept(item, call)), [call]);
+  const ask = async () => (call && isOver() ? whyItIsOver(conversation, call) : '');
+  const why = useRequest(ask, [isOver()]).answer ?? '';
+  /** Who answered it first, as far as that is known; null: it still waits. */
+  const over = isOver() ? why : null;
+  const word = over === NO_LONGER || over === EXPIRED ? 'No longer waits' : 'Answered';
+  const label = over ? word : KIND_LABELS[kind];
   /** The next item is selected by a key, so that a second press answers nothing that was not read. */
   const leave = () => {
     const heading = article.current?.closest('main')?.querySelector('h2');
@@ -225,19 +223,19 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
       ref={article}
       class={`inbox-entry ${isDecision(item) ? '' : 'ended'}`}
       tabIndex={-1}
-      aria-label={`${KIND_LABELS[kind]}: ${nameOf(agent)} in ${title}`}
+      aria-label={`${label}: ${nameOf(agent)} in ${title}`}
       aria-busy={content === null}
       onFocusIn={({ target }) => {
-        onChoose();
-        if (isWriting(target)) onWrite(item);
+        choose(item.key);
+        if (isWriting(target)) setWriting(item);
       }}
-      onFocusOut={() => onWrite(null)}
+      onFocusOut={() => setWriting(null)}
     >
       <Button class="inbox-line" aria-expanded={isChosen} onClick={() => article.current?.focus()}>
         <Avatar id={agent} size="small" />
         <span class="fills">
           <span class="by wraps text-tiny">
-            <span class="kind">{KIND_LABELS[kind]}</span>
+            <span class="kind">{label}</span>
             <When at={since} />
           </span>
           <span class="summary one-line">{content && summaryOf(content)}</span>
@@ -259,10 +257,14 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
           <InConversation.Provider value={conversation}>
             <fieldset class="fits" disabled={!mayAnswer(item)}>
               {content && 'said' in content && content.said && <Markdown text={content.said} />}
-              {content && <Content {...{ item, content, onDone, onDismiss }} isOver={isOver()} />}
+              {content && <Content {...{ item, content, over, onDone, onDismiss }} />}
             </fieldset>
           </InConversation.Provider>
-          {call && isOver() && <Over {...{ conversation, call }} />}
+          {over !== null && (
+            <p class="muted" role="status">
+              {over && `${over} Your text is kept.`}
+            </p>
+          )}
           {isAway.value && <p class="muted">It can be answered when the daemon answers again.</p>}
           {content && !call && !mayAnswer(item) && <p class="muted">Your token may not answer this.</p>}
         </div>
@@ -271,35 +273,27 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
   );
 }
 
-/** What another person answered while this one writes. */
-function Over({ conversation, call }: { readonly conversation: string; readonly call: Call }) {
-  const { answer } = useRequest(() => whyItIsOver(conversation, call), []);
-  return (
-    <p class="muted" role="status">
-      {answer && `${answer} Your text is kept.`}
-    </p>
-  );
-}
+const AWAY = 'The daemon does not answer.';
 
 interface ContentProps {
   readonly item: InboxItem;
   readonly content: InboxContent;
-  readonly isOver: boolean;
+  readonly over: string | null;
   readonly onDone: () => void;
   readonly onDismiss: () => void;
 }
 
-function Content({ item, content, isOver, onDone, onDismiss }: ContentProps) {
+function Content({ item, content, over, onDone, onDismiss }: ContentProps) {
   const { kind, conversation, agent } = item;
   switch (content.kind) {
     case 'approval':
-      return <ApprovalCard {...content} {...{ agent, isOver, onDone }} />;
+      return <ApprovalCard {...content} {...{ agent, over, onDone }} />;
     case 'question':
-      return <QuestionCard question={content.question} onDone={onDone} />;
+      return <QuestionCard question={content.question} isOver={over !== null} onDone={onDone} />;
     case 'elsewhere':
     case 'ended':
       if (kind !== 'failed' && kind !== 'limited')
-        return <p class="muted">Open the conversation to answer.</p>;
+        return <p class="muted">{isAway.value ? AWAY : 'Open the conversation to answer.'}</p>;
       return (
         <>
           {content.kind === 'ended' && (

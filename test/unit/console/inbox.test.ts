@@ -68,6 +68,7 @@ describe('what needs a person', () => {
       text: 'It took too long',
       code: 'turnSeconds',
       failed: null,
+      asker: null,
     });
     expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [])).toEqual({ kind: 'elsewhere' });
   });

@@ -71,12 +71,12 @@ export type InboxContent =
     } & Asked)
   | ({ readonly kind: 'question'; readonly question: Question } & Asked)
   /** `code`: of the failure, or the name of the limit. `failed`: the entry of the failure. */
-  | {
+  | ({
       readonly kind: 'ended';
       readonly text: string;
       readonly code: string;
       readonly failed: Pick<Entry, 'id' | 'index'> | null;
-    }
+    } & Pick<Asked, 'asker'>)
   | { readonly kind: 'elsewhere' };
 
 interface Asked {
@@ -112,15 +112,16 @@ export function contentOf(
   [entry, ...before]: readonly Entry[],
 ): InboxContent {
   if (entry?.type === 'approval-requested') return approvalOf(entry, before);
+  const asker = askerOf(entry?.turnId, before);
   if (entry?.type === 'limit-reached')
-    return { kind: 'ended', text: entry.content, code: entry.limit, failed: null };
+    return { kind: 'ended', text: entry.content, code: entry.limit, failed: null, asker };
   if (entry?.type !== 'message') return { kind: 'elsewhere' };
   const { failure } = splitMessage(entry);
-  if (failure) return { kind: 'ended', text: failure.message, code: failure.code, failed: entry };
+  if (failure) return { kind: 'ended', text: failure.message, code: failure.code, failed: entry, asker };
   const call = callsOf(entry)[position];
   const question = call && questionOf(call, agent);
   if (!question) return { kind: 'elsewhere' };
-  return { kind: 'question', question, said: entry.content ?? '', asker: askerOf(entry.turnId, before) };
+  return { kind: 'question', question, said: entry.content ?? '', asker };
 }
 
 /** Entries of old logs name neither tool nor arguments. */

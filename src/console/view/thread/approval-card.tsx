@@ -4,7 +4,7 @@ import { askedText, type Field, fieldsAsked, optionsAsked } from '../../../conve
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { canonicalArguments, escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { isRecord, parseJson, readArguments } from '../../../kernel/json.ts';
-import { type ApprovalAnswer, requests } from '../../api/requests.ts';
+import { type ApprovalAnswer, isRetryable, requests } from '../../api/requests.ts';
 import { argumentsBlock, oneLine, pretty } from '../../model/format.ts';
 import type { Approval, ArgumentView, Call } from '../../model/thread/calls.ts';
 import { argumentsOf, argumentViews, policyRule } from '../../model/thread/calls.ts';
@@ -22,14 +22,14 @@ interface ApprovalProps {
   readonly approval: Approval;
   readonly call: Call;
   readonly agent: string;
-  /** Another person has answered it. */
-  readonly isOver?: boolean;
+  /** Who answered it first, or an empty text. */
+  readonly over?: string | null;
   readonly onDone?: () => void;
 }
 
 /** A call that waits for a person: everything that would run, why it asks, and the answers. */
 export function ApprovalCard(props: ApprovalProps) {
-  const { approval, call } = props;
+  const { approval, call, over } = props;
   const { asks } = approval;
   const answering = useAnswers(props);
   const change = useChange(call, approval, answering);
@@ -57,9 +57,7 @@ export function ApprovalCard(props: ApprovalProps) {
       <p>
         {asks
           ? sentence(askedText({ ...asks, schema: {} }))
-          : approval.mayHaveRun
-            ? 'The daemon ended while this call was running. It may have taken effect. What was the outcome?'
-            : 'May this call run?'}
+          : (over ?? (approval.mayHaveRun ? RAN : 'May this call run?'))}
       </p>
       {asks?.url !== undefined && (
         <a href={asks.url} target="_blank" rel="noopener noreferrer">
@@ -90,6 +88,8 @@ export function ApprovalCard(props: ApprovalProps) {
     </fieldset>
   );
 }
+
+const RAN = 'The daemon ended while this call was running. It may have taken effect. What was the outcome?';
 
 const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 
@@ -262,7 +262,7 @@ function Answers(props: AnswersProps) {
 }
 
 /** What a person has written, and the request. */
-function useAnswers({ approval, call, isOver = false, onDone }: ApprovalProps) {
+function useAnswers({ approval, call, over = null, onDone }: ApprovalProps) {
   const id = useConversation();
   const [isBusy, setBusy] = useState(false);
   const [reason, setReason] = useKeptText(fieldsOf.reason(approval));
@@ -276,7 +276,7 @@ function useAnswers({ approval, call, isOver = false, onDone }: ApprovalProps) {
     if (outcome === 'refused') return;
     (onDone ?? goOn)();
   };
-  return { isBusy: isBusy || isOver, reason, setReason, edited, setEdited, field, edit, say };
+  return { isBusy: isBusy || over !== null, reason, setReason, edited, setEdited, field, edit, say };
 }
 
 /** The text box when it opens, and its button when it closes; not when a kept text opens with the page. */
@@ -395,8 +395,8 @@ function WholeCall({ call: asked, change: { lines, why, isRead, wasRead, of }, o
           <Argument key={`${view.kind} ${view.name}`} view={view} />
         ))}
       {lines && <Argument view={{ kind: 'edit', name: isRead ? NOW_AND_AFTER : EARLIER, lines }} />}
-      {why !== null && <p>{isRead ? escapeHidden(why) : `${EARLIER}: ${escapeHidden(why)}`}</p>}
-      {!wasRead && <p class="muted">Reading the file…</p>}
+      {why !== null && <p>{isRead || !wasRead ? escapeHidden(why) : `${EARLIER}: ${escapeHidden(why)}`}</p>}
+      {!wasRead && why === null && <p class="muted">Reading the file…</p>}
       {views.length === 0 && <Arguments call={call} />}
       {wasRead && <div class="call-end" ref={onEnd} />}
       {said.map((view) => (
@@ -454,11 +454,12 @@ function useChange(
     try {
       return { of, ...(await requests.change(approvalId, of === own ? undefined : JSON.parse(of))) };
     } catch (error) {
-      return answer?.of === of ? answer : { of, change: null, why: (error as Error).message };
+      if (answer?.of === of || isRetryable(error)) throw error; // what was read stays
+      return { of, change: null, why: (error as Error).message };
     }
   };
   const now = useNow(isAsked && !isBusy ? READ_AGAIN_MS : null);
-  const { answer } = useRequest(ask, [approvalId, isAsked, of, now]);
+  const { answer, fault } = useRequest(ask, [approvalId, isAsked, of, now]);
   /** What the person read before an answer. */
   const [read, accept] = useState<ReadChange | null>(null);
   useLayoutEffect(() => {
@@ -469,7 +470,8 @@ function useChange(
   }, [isBusy]);
   const text = answer?.change ?? null;
   const lines = text === null ? null : differenceLines(text);
-  const said = answer?.why === undefined ? null : `No difference can be shown: ${answer.why}.`;
+  const cause = answer ? (answer.why ?? null) : fault;
+  const said = cause && `No difference can be shown: ${cause}.`;
   return {
     ...{ lines: lines?.slice(2) ?? null, why: lines ? null : (text ?? said) },
     of: answer?.of ?? own,

@@ -268,10 +268,11 @@ const quoted = (options: readonly string[]) => options.map((option) => `“${opt
 
 interface QuestionProps {
   readonly question: Question;
+  readonly isOver?: boolean;
   readonly onDone?: () => void;
 }
 
-export function QuestionCard({ question: asked, onDone }: QuestionProps) {
+export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps) {
   const { call, question, options } = asked;
   const [text, setText] = useKeptText(fieldsOf.answer(call));
   const id = useConversation();
@@ -307,7 +308,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
       ) : (
         <form class="buttons" onSubmit={onSubmit(() => text.trim() !== '' && say(text.trim()))}>
           {options.map((option, place) => (
-            <Button key={option} shortcut={String(place + 1)} onClick={() => void say(option)}>
+            <Button key={option} disabled={isOver} shortcut={`${place + 1}`} onClick={() => void say(option)}>
               {option}
             </Button>
           ))}
@@ -319,7 +320,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
               value={text}
               onInput={onText(setText)}
             />
-            <button type="submit" class="primary" disabled={text.trim() === ''}>
+            <button type="submit" class="primary" disabled={isOver || text.trim() === ''}>
               Answer
             </button>
           </span>
