@@ -294,8 +294,8 @@ export interface ConversationStore {
   deletions(): Promise<Deletion[]>;
 
   /**
-   * Durably marks a conversation before the first entry that makes work outstanding. `openMarks()` returns null when the
-   * marks are missing: then every log must be read.
+   * Durably marks a conversation whose log the next start must read: before the first append since it was opened. `openMarks()`
+   * returns null when the marks are missing: then every log must be read.
    */
   markOpen(conversation: string): Promise<void>;
   /** Removes the mark. The conversation's row must have been saved before. */

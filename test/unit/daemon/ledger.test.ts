@@ -89,6 +89,18 @@ describe('the ledger of a conversation', () => {
     ]);
   });
 
+  it('marks the conversation before the first entry of an opening without outstanding work, for its row (LEDGER-2)', async () => {
+    const { ledger, steps } = await openLedger();
+    const by = { kind: 'person', id: 'alice', name: 'Alice' } as const;
+    const rename = (title: string) => ledger.conversation.apply({ type: 'label', title, by }, 0).entries;
+    await ledger.append(0, rename('one'));
+    await ledger.append(1, rename('two'));
+    expect([ledger.hasOutstandingWork, steps.filter((step) => step.startsWith('marked'))]).toEqual([
+      false,
+      ['marked, marked: true'],
+    ]);
+  });
+
   it('clears the mark only without outstanding work (LEDGER-2)', async () => {
     const { ledger, decide } = await openLedger();
     await ledger.append(0, decide('m1'));

@@ -262,6 +262,38 @@ describe('a conversation across restarts', () => {
     await second.end();
   });
 
+  it('lists a conversation as it was when the daemon was killed, also if no work was outstanding', async () => {
+    const disk = createMemoryDisk();
+    const life = async () => {
+      disk.inUse = false; // the one before was killed
+      const daemon = createDaemon({ disk, reply: () => 'fine' });
+      await daemon.workers.recover();
+      return daemon;
+    };
+    const first = await life();
+    await first.workers.submit('demo', postCommand('m1', 'hello'));
+    await first.workers.idle();
+    await first.end();
+    const second = await life();
+    const author = { id: 'alice', name: 'Alice' };
+    const post = {
+      id: 'm2',
+      content: 'the invoice',
+      delivery: 'steer',
+      author,
+      includeInContext: false,
+    } as const;
+    await second.workers.submit('demo', { type: 'post', post });
+    const by = { kind: 'person', ...author } as const;
+    await second.workers.submit('demo', { type: 'label', title: 'The new name', archived: true, by });
+    const third = await life();
+    const expected = { title: 'The new name', archived: true, newest: 'the invoice', length: 7 };
+    expect(await third.workers.rows()).toMatchObject([expected]);
+    await third.end();
+    expect(namesOn(disk, 'open.')).toEqual([]);
+    expect(disk.documents.get('row.demo')).toMatchObject(expected);
+  });
+
   it('reads every log when the marks are missing, and only marked ones when they are there (WORKERS-3)', async () => {
     const disk = createMemoryDisk();
     const first = createDaemon({ disk, reply: () => 'fine' });

@@ -28,7 +28,8 @@ export interface LedgerContext {
  * The log of one conversation in memory: the decided state and the durable state.
  *
  * LEDGER-1  Only durable entries are shown. Decided entries that could not be appended are undone.
- * LEDGER-2  A conversation is marked before its first entry that leaves outstanding work, so that the next start finds it.
+ * LEDGER-2  A conversation is marked before the first append since it was opened: after a crash, the next start continues its
+ *           outstanding work and lists it as it is. The mark is cleared after its row was saved.
  */
 export class Ledger {
   /** The decided state: ahead of the durable one while an append is in progress. */
@@ -77,7 +78,7 @@ export class Ledger {
   async append(before: number, entries: readonly Entry[], status?: WorkStatus): Promise<boolean> {
     const { store, reach, definitions } = this.#daemon;
     await definitions.store(entries); // DEFINITIONS-1
-    if (!this.#isMarked && hasOutstandingWork(this.conversation.state)) {
+    if (!this.#isMarked) {
       await store.markOpen(this.#id); // LEDGER-2
       this.#isMarked = true;
       reach('marked');
