@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CONVERSATION_VERBS, PUBLISHER_VERBS, REPEATABLE_VERBS } from '../../src/bus/contract.ts';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { repliesInOrder } from '../support/fake-provider.ts';
@@ -293,6 +294,14 @@ print(json.dumps([seen == list(range(seen[0], seen[0] + len(seen)))]))
       expect(await following).toEqual([[true, true, true], [true]]);
     },
   );
+
+  it('its verbs of one publisher, of one conversation, and those that it sends again are those of the contract', async () => {
+    const [known] = await python(
+      'from parley import client as c\nprint(json.dumps([sorted(one) for one in (c.OF_PUBLISHER, c.OF_CONVERSATION, c.REPEATABLE)]))',
+    );
+    const contract = [PUBLISHER_VERBS, CONVERSATION_VERBS, REPEATABLE_VERBS];
+    expect(known).toEqual(contract.map((verbs) => [...verbs].sort()));
+  });
 
   it('a name that is no token of a subject sends nothing, whatever commands of the server are in it, and a closed client says so', async () => {
     const refused = await python(`

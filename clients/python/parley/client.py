@@ -17,12 +17,13 @@ PIECE_BYTES = 500 * 1024
 PATIENCE_SECONDS = 60
 # Verbs that are sent again when no answer comes: the daemon knows a post by its id, and the others change nothing twice.
 REPEATABLE = set(
-    "post results upload blob label seed fork hire dismiss reload entries conversation conversations view approvals dead "
-    "dead-letter agents tools status search phases workflows what-if what-ifs what-if-result what-if-stop".split()
+    "post results feedback upload blob label seed fork hire dismiss reload entries conversation conversations view approvals "
+    "change dead dead-letter agents tools status search reading turns phases workflows what-if what-ifs what-if-result "
+    "what-if-stop".split()
 )
 # Verbs whose subject names the publisher, and those that name the conversation too: a server's permissions can bind them.
-OF_PUBLISHER = {"post", "results", "upload", "blob", "answer"}
-OF_CONVERSATION = {"post", "results", "blob"}
+OF_PUBLISHER = {"post", "results", "feedback", "upload", "blob", "answer"}
+OF_CONVERSATION = {"post", "results", "feedback", "blob"}
 UNREACHABLE = {"DAEMON_NOT_RUNNING", "DAEMON_TIMEOUT", "STOPPING", "BROKER_UNAVAILABLE"}
 
 
