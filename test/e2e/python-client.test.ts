@@ -1,15 +1,19 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CONVERSATION_VERBS, PUBLISHER_VERBS, REPEATABLE_VERBS } from '../../src/bus/contract.ts';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
+import { layCable } from '../support/cable.ts';
 import { repliesInOrder } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, saidBy, turnsEnded } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
 import { openProject, type RunningDaemon } from '../support/project.ts';
+import { until } from '../support/steps.ts';
 
 /** `clients/python`, run by a real Python. */
 
@@ -324,6 +328,37 @@ print(json.dumps(code(team.post, "x", "Hello", publisher="web")))
 `);
     const name = 'INVALID_NAME';
     expect(refused).toEqual([[name, name, name, name, name, 'message'], 'CONNECTION_CLOSED']);
+  });
+
+  it('a connection that goes silent without an end is replaced, by a client and by an agent', async () => {
+    const { url } = JSON.parse(await readFile(join(project.data, 'connection.json'), 'utf8'));
+    const cable = await layCable(url);
+    const through = [
+      'import parley.connection as c',
+      'c.PING_SECONDS, c.CONNECT_SECONDS, direct = 0.2, 0.2, c.address_of',
+      `c.address_of = lambda where: lambda: {**direct(where)(), "url": ${JSON.stringify(cable.url)}, "urls": None}`,
+    ].join('\n');
+    try {
+      await serve(`${through}\ndef answer(turn):\n    return "From Py."`);
+      const printed = python(`
+import time
+${through}
+other = parley.connect(${JSON.stringify(project.data)})
+changes = []
+other.connection.on_change.append(changes.append)
+team.post("connected", "Hello", publisher="ann", includeInContext=False)
+while True not in changes:
+    time.sleep(0.05)
+print(json.dumps([changes[0], other.ask("silent", "Hello", publisher="ann", to=["py"], timeout=30).text]))
+`);
+      await followUntil(client, 'connected', (entries) => entries.length > 0);
+      cable.hold();
+      await until(() => cable.connections >= 4);
+      cable.release();
+      expect(await printed).toEqual([[false, 'From Py.']]);
+    } finally {
+      await cable.close();
+    }
   });
 
   it('an agent calls tools of the daemon, keeps its session, and its exception is the failure that people see', async () => {

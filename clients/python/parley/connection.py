@@ -1,7 +1,8 @@
 """The part of the NATS protocol that a client of Parley needs, in one thread that reads.
 
 A lost connection is made again until it succeeds, with the next server of the list and the credentials as the files have
-them then: a restarted daemon may have another port and key.
+them then: a restarted daemon may have another port and key. So is one whose server does not answer two PINGs: a network can
+forget a connection without an end.
 """
 import json
 import os
@@ -20,6 +21,7 @@ from .nkey import credentials, sign
 
 CONNECT_SECONDS = 10
 RETRY_SECONDS = 1
+PING_SECONDS = 30
 NO_RESPONDERS = "503"
 
 
@@ -75,7 +77,7 @@ class Connection:
         self._subscriptions = {}  # number: (subject, queue, handler)
         self._last = 0
         self._attempts = 0
-        self._is_closed = False
+        self._closed = threading.Event()
         self._connected = threading.Event()
         self._waiting = {}  # token of an inbox: a queue
         self._pongs = []
@@ -92,6 +94,7 @@ class Connection:
                 raise ParleyError("NATS_UNREACHABLE", str(error), "start the daemon with `parley up`, or name its server") from None
         self._reader_thread = threading.Thread(target=self._run, daemon=True)
         self._reader_thread.start()
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def subject(self, *tokens):
         """The only place where names become part of a subject: a name with blanks would end it, and the rest would be commands."""
@@ -141,13 +144,13 @@ class Connection:
         finally:
             self._waiting.pop(token, None)
 
-    def flush(self, callback):
-        """`callback` is called when the server knows everything that was sent so far."""
-        self._pongs.append(callback)
-        self._send(b"PING\r\n")
+    def flush(self, callback, patience=-1):
+        """`callback` is called when the server knows everything that was sent so far. `patience`: seconds, in which another
+        thread may send; without an end by default."""
+        self._send(b"PING\r\n", lambda: self._pongs.append(callback), patience)
 
     def wait_connected(self, timeout=None):
-        if self._is_closed:
+        if self._closed.is_set():
             raise self._refusal or ParleyError("CONNECTION_CLOSED", "the connection to NATS is closed", "connect again")
         return self._connected.wait(timeout)
 
@@ -159,16 +162,20 @@ class Connection:
             raise self._refusal
 
     def close(self):
-        self._is_closed = True
+        self._closed.set()
         self._lose()
 
-    def _send(self, data):
+    def _send(self, data, before=lambda: None, patience=-1):
+        if not self._lock.acquire(timeout=patience):
+            return
         try:
-            with self._lock:
-                if self._socket:
-                    self._socket.sendall(data)
+            before()
+            if self._socket:
+                self._socket.sendall(data)
         except OSError:
             pass  # the thread that reads notices it too
+        finally:
+            self._lock.release()
 
     def _open(self):
         """Connects once. The PONG of its PING says that the server knows every subscription so far."""
@@ -230,40 +237,54 @@ class Connection:
     def _run(self):
         told = None
         was_connected = self._socket is not None
-        while not self._is_closed:
+        while not self._closed.is_set():
             try:
                 if self._socket is None:
                     self._open()
                     was_connected, told = True, None
                 for line in self._reader:
                     self._take(line)
-                raise ConnectionError("the server closed it")
+                raise ConnectionError("it was closed")
             except ParleyError as error:
                 if not was_connected:
                     self._refusal = error
-                    self._is_closed = True
+                    self._closed.set()
                 problem = str(error)
             except (OSError, ValueError, KeyError) as error:
                 problem = str(error)
             self._lose()
-            if self._is_closed:
+            if self._closed.is_set():
                 return
             if problem != told:
                 say(f"no connection ({problem}); trying again")
                 told = problem
-            time.sleep(RETRY_SECONDS)
+            self._closed.wait(RETRY_SECONDS)
+
+    def _watch(self):
+        watched, unanswered = None, []
+        while not self._closed.wait(PING_SECONDS):
+            if self._socket is not watched:
+                watched, unanswered = self._socket, []
+            if len(unanswered) == 2:
+                say("the server does not answer: connecting again")
+                self._lose()
+            elif watched:
+                unanswered.append("PING")
+                self.flush(unanswered.clear, PING_SECONDS)
 
     def _lose(self):
-        with self._lock:
-            opened, self._socket = self._socket, None
-            self._inbox = ""
-            self._pongs.clear()
+        opened = self._socket
         if opened is None:
             return
         try:
-            opened.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads
+            opened.shutdown(socket.SHUT_RDWR)  # wakes the threads that read and send, of which one may have the lock
         except OSError:
             pass
+        with self._lock:
+            if self._socket is not opened:
+                return
+            self._socket, self._inbox = None, ""
+            self._pongs.clear()
         opened.close()
         self._connected.clear()
         for callback in list(self.on_change):
