@@ -20,6 +20,8 @@ export interface HiringRules {
   readonly agents: number;
   readonly tokensPerConversation: number | null;
   readonly usdPerConversation: number | null;
+  /** Configured models without a price, or with a fallback without one. */
+  readonly unpriced: ReadonlySet<string>;
   /** Publishers and people that the configuration names. */
   readonly people: readonly string[];
   /** Some configured agent or MCP server has this tool or pattern. */

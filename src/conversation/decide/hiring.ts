@@ -23,7 +23,7 @@ import type { DecisionBuilder } from './decision-builder.ts';
  *          applies, and without its maker or its model in the configuration the agent is as removed (TURNS-8). A configured
  *          agent with its slug replaces it.
  * HIRING-5 What it uses counts in its budget, in those of all its makers, and in the limits of the conversation. A budget is
- *          at most what is left of each of these.
+ *          at most what is left of each of these. Where one of them is in dollars, its model has a price.
  * HIRING-6 `limits.hireDepth` bounds the chain of makers, `limits.hiredAgents` the number of agents that are not dismissed.
  * HIRING-7 An agent dismisses only agents below it; an operator any hired one. Those that a dismissed agent hired are
  *          dismissed with it. Their open turns end as aborted, and what waits for them is ended in the same way (TURNS-6).
@@ -52,7 +52,7 @@ export function addHired(
     refusalOfWords({ ...request, name }) ??
     refusalOfLimits(builder, maker) ??
     refusalOfName(builder, slug, name) ??
-    refusalOfModel(builder, model) ??
+    refusalOfModel(builder, maker, { ...request, model }) ??
     refusalOfTools(builder, maker, tools) ??
     refusalOfBudget(builder, maker, budget);
   if (refused || model === undefined) return refused;
@@ -177,10 +177,25 @@ function refusalOfName(builder: DecisionBuilder, slug: string, name: string): Re
   return null;
 }
 
-function refusalOfModel({ roster }: DecisionBuilder, model: string | undefined): Refusal | null {
-  if (model !== undefined && roster.models?.has(model)) return null;
-  const message = model === undefined ? 'hire: name a model' : `there is no model ${JSON.stringify(model)}`;
-  return refusal('UNKNOWN_MODEL', message, `models: ${[...(roster.models ?? [])].join(', ')}`);
+function refusalOfModel(
+  { roster, state, context }: DecisionBuilder,
+  maker: Maker,
+  { model, budget }: Pick<HireRequest, 'model' | 'budget'>,
+): Refusal | null {
+  const models = [...(roster.models ?? [])];
+  if (model === undefined || !models.includes(model)) {
+    const message = model === undefined ? 'hire: name a model' : `there is no model ${JSON.stringify(model)}`;
+    return refusal('UNKNOWN_MODEL', message, `models: ${models.join(', ')}`);
+  }
+  const { usdPerConversation, unpriced } = context.hiring ?? {};
+  const accounts = maker === null ? [] : accountsOf(state, roster, maker.slug);
+  const limits = [usdPerConversation, budget?.usd, ...accounts.map((one) => one.budget.usd)];
+  if (!unpriced?.has(model) || limits.every((limit) => limit == null)) return null;
+  return refusal(
+    'INVALID_FIELD',
+    `hire: model: ${JSON.stringify(model)} has no price, and a limit in dollars would count its calls as free`,
+    `models: ${models.filter((one) => !unpriced.has(one)).join(', ')}; or set models.NAME.price in parley.yaml, of its fallbacks too (0 for a free model)`,
+  );
 }
 
 /** HIRING-2 */

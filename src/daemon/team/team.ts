@@ -205,7 +205,7 @@ export function conversationRules(
   };
 }
 
-function hiringRules({ limits, agents, tools, publishers, approvals, daemon }: Config): HiringRules {
+function hiringRules({ limits, agents, models, tools, publishers, approvals, daemon }: Config): HiringRules {
   const { tokens = [], operator = null } = daemon.http ?? {};
   const named = tokens.flatMap(({ publisher, name }) => [publisher, name ?? null]);
   const people = [...Object.keys(publishers.named), ...approvals.approvers, operator, ...named];
@@ -214,11 +214,21 @@ function hiringRules({ limits, agents, tools, publishers, approvals, daemon }: C
     agents: limits.hiredAgents,
     tokensPerConversation: limits.tokensPerConversation,
     usdPerConversation: limits.usdPerConversation,
+    unpriced: unpricedModels(models),
     people: people.flatMap((name) => (name === null || name === '*' ? [] : name)),
     isConfigured: (tool) =>
       agents.some((agent) => listsTool(agent.tools, tool)) ||
       Object.keys(tools.mcpServers).some((server) => tool.startsWith(`mcp__${server}__`)),
   };
+}
+
+function unpricedModels(models: Config['models']): ReadonlySet<string> {
+  const isPriced = (name: string) =>
+    models[name]?.provider === 'scripted' || models[name]?.price !== undefined;
+  const names = Object.keys(models).filter(
+    (name) => ![name, ...(models[name]?.fallback ?? [])].every(isPriced),
+  );
+  return new Set(names);
 }
 
 interface TeamParts {

@@ -136,6 +136,26 @@ describe('an agent that hires', () => {
     expect(hires(core, { budget: { tokens: 100, usd: 1 } })).toContain('is part of');
   });
 
+  it('HIRING-5: no agent with a model without a price is hired where dollars are limited, since its calls would count as free', () => {
+    const unpriced = new Set(['small']);
+    const core = teamOf({ unpriced });
+    expect(hires(core, { slug: 'free', model: 'small', budget: { tokens: 100 } })).toContain('is part of');
+    expect(hires(core, { model: 'small', budget: { usd: 1 } })).toContain('has no price');
+    hires(core, { slug: 'lead', tools: OWN, budget: { usd: 1 } }, [
+      'delegate',
+      { to: 'lead', request: 'go' },
+    ]);
+    core.act('lead', null, ['hire', { slug: 'below', persona: 'Look.', model: 'small' }]);
+    expect(core.result('hire')).toContain('has no price');
+    const limited = teamOf({ unpriced, usdPerConversation: 1 });
+    expect(hires(limited, { model: 'small' })).toContain('has no price');
+    expect(hires(limited, { slug: 'lead', model: 'large' })).toContain('is part of');
+    expect(commandOf(limited, { model: 'small' })).toMatchObject({
+      kind: 'refused',
+      refusal: { code: 'INVALID_FIELD', hint: expect.stringContaining('models: large;') },
+    });
+  });
+
   it('the depth of hiring is limited', () => {
     const core = teamOf();
     hires(core, { slug: 'a', tools: OWN }, ['delegate', { to: 'a', request: 'go' }]);

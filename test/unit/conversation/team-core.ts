@@ -74,6 +74,7 @@ const HIRING: HiringRules = {
   agents: 8,
   tokensPerConversation: null,
   usdPerConversation: null,
+  unpriced: new Set(),
   people: [],
   isConfigured: () => true,
 };

@@ -6,8 +6,14 @@ import { type ModelRequest, PLAIN_FORM } from '../../../src/agents/index.ts';
 import { type Config, loadConfig, Secret } from '../../../src/config/index.ts';
 import { DEFAULT_VIEW_POLICY } from '../../../src/conversation/index.ts';
 import { composeModels } from '../../../src/daemon/compose/compose.ts';
-import { type RunningAgent, requestSources, type Team } from '../../../src/daemon/team/team.ts';
+import {
+  conversationRules,
+  type RunningAgent,
+  requestSources,
+  type Team,
+} from '../../../src/daemon/team/team.ts';
 import { until } from '../../support/steps.ts';
+import { toolboxOf } from '../../support/toolbox.ts';
 import { load } from '../config/folder.ts';
 import { createDaemon, type TestDaemon } from './daemon.ts';
 
@@ -156,6 +162,24 @@ const request: ModelRequest = {
   messages: [{ role: 'user', content: '[Alice]: Hello' }],
 };
 const options = { signal: new AbortController().signal, onDelta: () => undefined };
+
+it('HIRING-5: a model without a price, or with a fallback without one, is known as such; a scripted one is free', async () => {
+  const files = {
+    'parley.yaml': `models:
+  default: { baseURL: "http://h/v1", model: m, price: { inputPerMillion: 0, outputPerMillion: 0 } }
+  over: { baseURL: "http://h/v1", model: m, price: { inputPerMillion: 1, outputPerMillion: 1 }, fallback: [bare] }
+  bare: { baseURL: "http://h/v1", model: m }
+  told: { provider: scripted }`,
+    'agents/dev.md': '---\nname: Dev\n---\nWork.\n',
+  };
+  const hiring = conversationRules(
+    await load(files),
+    requestSources(config, { definitions: () => new Map() }),
+    toolboxOf({}),
+    () => 'id',
+  ).hiring;
+  expect([...(hiring?.unpriced ?? [])]).toEqual(['over', 'bare']);
+});
 
 describe('models that a program gives', () => {
   it('a function answers instead of the configured model', async () => {
