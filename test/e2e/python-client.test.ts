@@ -361,6 +361,34 @@ print(json.dumps([changes[0], other.ask("silent", "Hello", publisher="ann", to=[
     }
   });
 
+  it('what is no message of the protocol on a subject of live text or of a turn ends no connection', async () => {
+    const raw =
+      'lambda to, data: to.connection._send(f"PUB {to.at}  {len(data)}\\r\\n".encode() + data + b"\\r\\n")';
+    const odd =
+      'ODD = [b"[1]", b"1", b"{", b\'{"delta":1}\', b\'{"delta":"x","turnId":[1],"type":"text"}\', b"[" * 100000]';
+    await serve(`
+${odd}
+send = ${raw}
+def answer(turn):
+    turn.connection, turn.at = turn._connection, turn._offer["control"]
+    for data in ODD:
+        send(turn, data)
+    return "From Py."`);
+    const printed = await python(`
+${odd}
+send = ${raw}
+team.at = team.connection.subject("live", "odd", "py")
+events = team.follow("odd", live=True)
+team.post("odd", "Hello", publisher="ann", to=["py"], id="one")
+next(events)
+for data in ODD:
+    send(team, data)
+for content in ("one", "two"):
+    print(json.dumps(team.ask("odd", content, publisher="ann", to=["py"], on_text=lambda _: None, timeout=30).text))
+`);
+    expect(printed).toEqual(['From Py.', 'From Py.']);
+  });
+
   it('an agent calls tools of the daemon, keeps its session, and its exception is the failure that people see', async () => {
     await serve(`
 def answer(turn):

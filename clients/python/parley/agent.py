@@ -74,8 +74,8 @@ class Turn:
         while not self.over.is_set():
             self._connection.wait_connected(1)
             answer = self._connection.request(self._offer["reply"], addressed, until=self.over)
-            results = answer and answer.json()
-            if isinstance(results, dict) and "results" in results:
+            results = answer.fields() if answer else {}
+            if "results" in results:
                 return results
             self.over.wait(RETRY_SECONDS)
         raise TurnOver("TURN_OVER", "the turn is over")
@@ -102,8 +102,8 @@ def serve(slug, answer, where="data"):
     connection.subject(slug)  # a wrong name is refused here, and not in a thread
 
     def take(message):
-        offer = message.json()
-        if not isinstance(offer, dict) or "turnId" not in offer:  # a ping: the daemon asks whether the agent is there
+        offer = message.fields()
+        if "turnId" not in offer:  # a ping: the daemon asks whether the agent is there
             connection.publish(message.reply, {"accepted": False, "reason": "this is not an offer"})
             return
         turn = Turn(connection, offer)
@@ -115,7 +115,7 @@ def serve(slug, answer, where="data"):
         threading.Thread(target=work, args=(turn, offer), daemon=True).start()
 
     def work(turn, offer):
-        is_abort = lambda message: (message.json() or {}).get("type") == "abort" and turn.over.set()
+        is_abort = lambda message: message.fields().get("type") == "abort" and turn.over.set()
         control = connection.subscribe(offer["control"], is_abort)
         threading.Thread(target=beat, args=(turn, offer), daemon=True).start()
         try:

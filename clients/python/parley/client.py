@@ -137,7 +137,12 @@ class Client:
         wake = lambda *_: events.put(None)
         subscriptions = [self.connection.subscribe(self.connection.subject("log", conversation), wake)]
         if live:
-            chunk = lambda message: events.put({**(message.json() or {}), "live": message.subject.rsplit(".", 1)[-1]})
+
+            def chunk(message):
+                fields = message.fields()
+                if all(isinstance(fields.get(name), str) for name in ("type", "turnId", "delta")):
+                    events.put({**fields, "live": message.subject.rsplit(".", 1)[-1]})
+
             subscriptions.append(self.connection.subscribe(self.connection.subject("live", conversation) + ".*", chunk))
         self.connection.on_change.append(wake)
         has_read = False
@@ -360,6 +365,6 @@ def _error_in(answer, verb, subject):
         return ParleyError("DAEMON_NOT_RUNNING", f"no daemon answers on {subject}", "run `parley up`, or check the server")
     if not code:
         return None if answer.json() is not None else ParleyError("INVALID_ANSWER", f"the answer to {verb} is not JSON")
-    body = answer.json() or {}
+    body = answer.fields()
     message = body.get("message") or answer.headers.get("Nats-Service-Error", "")
     return ParleyError(body.get("code") or f"SERVICE_ERROR_{code}", message, body.get("hint"))

@@ -63,8 +63,13 @@ class Message:
         """None for what is not JSON."""
         try:
             return json.loads(self.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
+
+    def fields(self):
+        """Of a JSON object; none for anything else."""
+        body = self.json()
+        return body if isinstance(body, dict) else {}
 
 
 class Connection:
@@ -318,8 +323,12 @@ class Connection:
         headers = dict(line.split(": ", 1) for line in lines if ": " in line)
         headers["status"] = first[len("NATS/1.0 ") :]
         found = self._subscriptions.get(number)
-        if found:
+        if not found:
+            return
+        try:
             found[2](Message(subject, reply, headers, content[header_size:]))
+        except Exception as error:  # what comes next is read all the same
+            say(f"a message on {subject} was not processed: {type(error).__name__}: {error}")
 
     def _answer(self, message):
         waiting = self._waiting.get(message.subject.rsplit(".", 1)[-1])
