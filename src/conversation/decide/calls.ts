@@ -428,6 +428,7 @@ function checkCallersCall(builder: DecisionBuilder, turn: Turn, call: OpenCall):
   const known = brought?.type === 'message' ? brought.tools : undefined;
   const tool = known?.find(({ name }) => name === call.name);
   const { tools } = builder.context;
-  const wrong = tool?.parameters && tools.argumentsFault?.(tool.name, tool.parameters, parsed.value);
+  const wrong =
+    tool?.parameters && tools.argumentsFault?.(tool.name, tool.parameters, parsed.value, 'caller');
   if (wrong) refuse(builder, turn, call, 'INVALID_ARGUMENTS', wrong);
 }

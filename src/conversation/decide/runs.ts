@@ -185,7 +185,7 @@ function hopsOfBranches(builder: DecisionBuilder, { branches = [] }: Run): numbe
 function valueFault({ context }: DecisionBuilder, schema: JsonRecord, value: unknown): string | null {
   if (value === undefined)
     return `value is missing: this node needs one that matches ${JSON.stringify(schema)}`;
-  return context.tools.argumentsFault?.('value', schema, value) ?? null;
+  return context.tools.argumentsFault?.('value', schema, value, 'workflow') ?? null;
 }
 
 interface RunEnd {

@@ -65,7 +65,7 @@ export function answerServer(
   const parsed = readArguments(text);
   const { tools } = builder.context;
   const wrong = parsed.ok
-    ? tools.argumentsFault?.('the answer', question.asks.schema, parsed.value)
+    ? tools.argumentsFault?.('the answer', question.asks.schema, parsed.value, 'server')
     : parsed.why;
   if (answer === 'approve' && wrong) {
     const hint = 'the server still waits: approve with other arguments, or deny';

@@ -32,14 +32,17 @@ export interface ToolCallRequest {
   readonly available: readonly string[];
 }
 
+/** Whose schema it is: of a caller's tool, of the question of a tool's server, or of a workflow. */
+export type SchemaAuthor = 'caller' | 'server' | 'workflow';
+
 export interface ToolRules {
   judge(request: ToolCallRequest): Judgement;
   /** A toolbox has a tool of this name, whoever may use it. Absent: none does. */
   has?(name: string): boolean;
   /** Why these cannot be the parameters of a tool that a post brings; null: they can. Absent: nothing is checked. */
   schemaFault?(parameters: JsonRecord): string | null;
-  /** Why the arguments of a call do not match the parameters of such a tool; null: they do, or it cannot be said. */
-  argumentsFault?(name: string, parameters: JsonRecord, given: unknown): string | null;
+  /** Why a value does not match a schema, such as the parameters of such a tool; null: it does, or it cannot be said. */
+  argumentsFault?(name: string, schema: JsonRecord, given: unknown, by: SchemaAuthor): string | null;
   /** Hash of arguments: an approval is valid for them only (L11). */
   fingerprint(text: string): string;
 }

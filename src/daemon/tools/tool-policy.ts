@@ -22,6 +22,7 @@ import {
   listsTool,
   PERMIT,
   plainCommand,
+  type SchemaAuthor,
   type ToolCallRequest,
   type ToolRules,
 } from '../../conversation/index.ts';
@@ -193,18 +194,26 @@ export function toolRules(config: Config, toolbox: Toolbox): ToolRules {
     judge: (request) => judge(request, config, toolbox),
     has: (name) => toolbox.definitions().has(name),
     schemaFault: (parameters) => shapeFault(parameters) ?? draftFault(parameters),
-    argumentsFault: argumentsOfCallers(),
+    argumentsFault: argumentsFault(),
     fingerprint: (text) => createHash('sha256').update(text).digest('hex'),
   };
 }
 
-/** Compiled at the first call. A schema for which no time is left is not checked: the caller's own program reads the arguments. */
-function argumentsOfCallers(): ToolRules['argumentsFault'] {
-  const budget = new CheckBudget(() => performance.now());
+/**
+ * Compiled at the first call. A schema for which no time is left is not checked: the caller's own program reads the arguments.
+ * One of a caller takes no time from those of servers and workflows.
+ */
+function argumentsFault(): NonNullable<ToolRules['argumentsFault']> {
+  const budget = () => new CheckBudget(() => performance.now());
+  const budgets: Record<SchemaAuthor, CheckBudget> = {
+    caller: budget(),
+    server: budget(),
+    workflow: budget(),
+  };
   const checks = new WeakMap<JsonRecord, ValueCheck>();
-  return (name, parameters, given) => {
-    const check = checks.get(parameters) ?? valueCheck(parameters, budget, name);
-    checks.set(parameters, check);
+  return (name, schema, given, by) => {
+    const check = checks.get(schema) ?? valueCheck(schema, budgets[by], name);
+    checks.set(schema, check);
     return check(given) ?? null;
   };
 }

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Ruling, Toolbox } from '../../../src/agents/index.ts';
 import { assembleOnce, toolsOf } from '../../../src/agents/requests/requests.ts';
 import type { Config } from '../../../src/config/index.ts';
@@ -418,4 +418,21 @@ describe('GRANTS-1: what an approval covers beyond its call', () => {
     expect(judgement).toMatchObject({ kind: 'ask', accepts: 'd' });
     expect(judgement).not.toHaveProperty('covers');
   });
+});
+
+it('a caller whose schema takes long takes no time from the checks of servers and workflows (JSON-SCHEMA-1)', () => {
+  let [now, step] = [0, 2_000];
+  vi.spyOn(performance, 'now').mockImplementation(() => {
+    now += step;
+    return now;
+  });
+  vi.spyOn(process, 'cpuUsage').mockReturnValue({ user: 1e9, system: 0 });
+  const { argumentsFault } = toolRules(listing([]), toolbox);
+  const schema = () => ({ type: 'object', required: ['score'] }); // each is compiled
+  argumentsFault?.('mine', schema(), {}, 'caller'); // longer than there is time
+  step = 0;
+  expect(argumentsFault?.('mine', schema(), {}, 'caller')).toBeNull();
+  for (const by of ['server', 'workflow'] as const)
+    expect(argumentsFault?.('value', schema(), {}, by)).toContain('score');
+  vi.restoreAllMocks();
 });
