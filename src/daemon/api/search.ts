@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type AnswerOf, FOUND, type RequestOf } from '../../bus/index.ts';
-import { type Log, makeDirectory, messageOf, sleep } from '../../kernel/index.ts';
+import { type Log, makeDirectory, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import {
   documentsOf,
@@ -30,6 +30,8 @@ const WAIT_MS = 1_500;
 const SWEEP_MS = 3_600_000;
 /** Documents of one message to the thread. */
 const BATCH = 2_000;
+/** Faults of a log that stay until it changes. After any other, the next search reads it. */
+const LASTING: ReadonlySet<string> = new Set(['LOG_CORRUPT', 'LOG_UNREADABLE', 'NOT_FOUND']);
 
 type Batch = Parameters<SearchIndex['put']>[0];
 
@@ -49,7 +51,7 @@ export class Search {
   #discarding: Promise<void> = Promise.resolve();
   /** What the index has, by conversation. */
   #known = new Map<string, IndexedConversation>();
-  /** Logs that cannot be read, until they change. */
+  /** Logs that cannot be read, until they change (`LASTING`). */
   readonly #unreadable = new Map<string, string>();
   /** Deleted since the running catch-up began. */
   readonly #forgotten = new Set<string>();
@@ -182,7 +184,7 @@ export class Search {
       const lastId = worker.entries(length - 1, 1)[0]?.id ?? '';
       return { id, length, lastId, updatedAt, documents: documentsOf(entries) };
     } catch (error) {
-      this.#unreadable.set(id, updatedAt);
+      if (error instanceof ParleyError && LASTING.has(error.code)) this.#unreadable.set(id, updatedAt);
       this.#daemon.log.warn(
         { conversation: id, error: messageOf(error) },
         'a conversation cannot be searched',

@@ -1,7 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { mergeSearch, Search } from '../../../src/daemon/api/search.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
 import { refusedWith } from '../../support/error-with.ts';
 import { folderPerTest, perTest } from '../../support/lifetime.ts';
 import { itLong } from '../../support/long.ts';
@@ -87,6 +88,22 @@ describe('an index that fails', () => {
     expect(failures()).toHaveLength(1);
     await search.close();
   });
+});
+
+it.each([
+  ['is found when it can be read again', new Error('no connection'), 1, 2],
+  ['is not read again if its log is damaged', new ParleyError('LOG_CORRUPT', 'line 3 is damaged'), 0, 1],
+])('a conversation that a search could not read %s', async (_, error, found, reads) => {
+  const daemon = createDaemon({ reply: () => 'Understood.' });
+  await daemon.request('post', { conversation: 'one', publisher: 'alice', content: 'a zebra' });
+  await daemon.workers.idle();
+  const existing = vi.spyOn(daemon.workers, 'existing').mockRejectedValueOnce(error);
+  const search = new Search(daemon.runtime, daemon.workers, null);
+  await search.search({ q: 'zebra' });
+  expect(await search.search({ q: 'zebra' })).toMatchObject({ hits: Array(found).fill({}), pending: 0 });
+  expect(existing).toHaveBeenCalledTimes(reads);
+  await search.close();
+  await daemon.end();
 });
 
 describe('answers of several daemons', () => {
