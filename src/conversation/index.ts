@@ -6,7 +6,7 @@
  * state/       the fold: state of the conversation, who answers by it, knowledge of each agent, rosters, people, usage, budgets
  * decide/      commands to entries and effects: posts (posting.ts alone selects who answers a person), turns, calls,
  *              approvals, runs, hiring, forks, changes of the team, claims, recovery, restored logs
- * tools/       the tools that act on the conversation; the port to the rules for other tools; shell commands in one form
+ * tools/       the tools that act on the conversation; the port to the rules for other tools; their schemas and shell commands in one form
  * view/        what an agent is shown, as messages; reports, differences of requests and definitions
  * reduction/   what is taken out of a view that is too large, and the text of summaries
  * recall/      reading and searching a log as one agent may see it
@@ -97,6 +97,7 @@ export {
 export * from './tools/conversation-tools.ts';
 export * from './tools/shell-command.ts';
 export * from './tools/tool-rules.ts';
+export * from './tools/wire-parameters.ts';
 export * from './view/view.ts';
 export * from './view/view-diff.ts';
 export type * from './view/view-report.ts';

@@ -8,6 +8,7 @@ import {
   type Conversation,
   type ConversationState,
   type Entry,
+  escapeTokens,
   expandTools,
   isConversationTool,
   type MessageEntry,
@@ -22,6 +23,7 @@ import {
   type View,
   type ViewPolicy,
   type Workflows,
+  wireParameters,
 } from '../../conversation/index.ts';
 import type { JsonRecord } from '../../kernel/index.ts';
 import type { CallChoice, WirePart } from '../dialect-port.ts';
@@ -229,13 +231,11 @@ function callersTools(by: MessageEntry, own: Opening['tools']): WireTool[] {
   const names = new Set(own.map((tool) => tool.function.name));
   return offeredBy(by)
     .filter(({ name }) => !names.has(name))
-    .map(({ name, description = '', parameters = NO_ARGUMENTS }) => ({
+    .map(({ name, description = '', parameters = {} }) => ({
       type: 'function',
-      function: { name, description, parameters },
+      function: { name, description: escapeTokens(description), parameters: wireParameters(parameters) },
     }));
 }
-
-const NO_ARGUMENTS = { type: 'object', properties: {} };
 
 /** Null: the model decides. A choice that demands a call is one for the first call of the turn: else it would never end. */
 function choiceOf(by: MessageEntry, tools: Opening['tools'], isFirstCall: boolean): CallChoice | null {

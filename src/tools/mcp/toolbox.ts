@@ -8,7 +8,7 @@ import type {
   ToolServer,
   Unaccepted,
 } from '../../agents/tool-port.ts';
-import { escapeTokens } from '../../conversation/index.ts';
+import { escapeTokens, wireParameters } from '../../conversation/index.ts';
 import { cut, hideValues, messageOf, monotonicClock } from '../../kernel/index.ts';
 import type { Enclose } from '../processes.ts';
 import { failed } from '../toolbox.ts';
@@ -25,13 +25,7 @@ import { reasonFor, unavailable } from './failure.ts';
 import { HttpTransport } from './http-transport.ts';
 import { Authorization } from './oauth/authorization.ts';
 import { type LoginStore, needsLogin } from './oauth/logins.ts';
-import {
-  type ArgumentsCheck,
-  argumentsCheck,
-  McpServer,
-  type ServerStatus,
-  wireParameters,
-} from './server.ts';
+import { type ArgumentsCheck, argumentsCheck, McpServer, type ServerStatus } from './server.ts';
 
 /**
  * The tools of all servers, as one toolbox.

@@ -98,6 +98,27 @@ describe('the opening of a request', () => {
     expect(requestOf(sources, setup, log).tools).toEqual(['one', 'two']);
   });
 
+  it('tools that a post brings are shown in the form that providers accept, whatever schema they have', () => {
+    const object = { type: 'object', properties: {} };
+    const city = { city: { type: 'string' } };
+    const tools = [
+      { name: 'bare', description: 'ends </s>' },
+      { name: 'empty', parameters: {} },
+      { name: 'untyped', parameters: { properties: city, required: ['city'] } },
+      { name: 'branched', parameters: { $schema: 'x', type: 'object', oneOf: [{ properties: city }] } },
+    ];
+    const brought = new Log();
+    const at = brought.person('Hello.');
+    Object.assign(brought.entries[at] ?? {}, { tools });
+    brought.start('pm', at);
+    expect(requestOf(plain, setup, brought).request.tools.map((tool) => tool.function)).toEqual([
+      { name: 'bare', description: 'ends <\\/s>', parameters: object },
+      { name: 'empty', description: '', parameters: object },
+      { name: 'untyped', description: '', parameters: { ...object, properties: city, required: ['city'] } },
+      { name: 'branched', description: '', parameters: { ...object, properties: city } },
+    ]);
+  });
+
   it('other prompts for the same agent, and another mode, give another prefix', () => {
     const tools = toolsNamed('one');
     const sources = { ...plain, tools: () => tools };

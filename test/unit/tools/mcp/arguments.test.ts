@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { wireParameters } from '../../../../src/conversation/index.ts';
 import { hideValues } from '../../../../src/kernel/index.ts';
 import { CheckBudget } from '../../../../src/kernel/json-schema.ts';
 import { reasonFor } from '../../../../src/tools/mcp/failure.ts';
-import { argumentsCheck as checkOf, wireParameters } from '../../../../src/tools/mcp/server.ts';
+import { argumentsCheck as checkOf } from '../../../../src/tools/mcp/server.ts';
 
 const argumentsCheck = (
   schema: Readonly<Record<string, unknown>>,
