@@ -64,11 +64,7 @@ function kindOf({ status, for: waitsFor, asks }: Activity): Kind | null {
 
 /** What an item shows, from its entry. */
 export type InboxContent =
-  | ({
-      readonly kind: 'approval';
-      readonly approval: Approval;
-      readonly call: Call;
-    } & Asked)
+  | ({ readonly kind: 'approval'; readonly approval: Approval; readonly call: Call } & Asked)
   | ({ readonly kind: 'question'; readonly question: Question } & Asked)
   /** `code`: of the failure, or the name of the limit. `failed`: the entry of the failure. */
   | ({

@@ -202,7 +202,9 @@ export class Thread {
     const isAsked = entry.type === 'approval-requested';
     this.#change(entry.call, (call) => ({
       ...call,
-      ...(isAsked ? asked(call, entry) : answered(call, entry)),
+      ...(isAsked
+        ? { approval: entry, answer: null, released: call.approval?.asks ? call.released : call.answer }
+        : answered(call, entry)),
     }));
     // While a call runs: its agent waits until the answer.
     if (entry.call && this.callAt(entry.call)?.approval?.asks)
@@ -300,10 +302,6 @@ export class Thread {
 }
 
 /** Other arguments are what runs, but in an answer to a server, what the server gets. */
-function asked({ approval, answer, released }: Call, request: EntryOf<'approval-requested'>): Partial<Call> {
-  return { approval: request, answer: null, released: approval?.asks ? released : answer };
-}
-
 function answered({ approval, ...call }: Call, answer: EntryOf<'approval-answered'>): Partial<Call> {
   return { answer, arguments: approval?.asks ? call.arguments : (answer.arguments ?? call.arguments) };
 }

@@ -187,6 +187,12 @@ interface AskedFieldProps {
   readonly onChange: (value: unknown) => void;
 }
 
+const boxOf = (checked: boolean, toggle: (isOn: boolean) => void) => {
+  const onChange = (event: { readonly currentTarget: HTMLInputElement }) =>
+    toggle(event.currentTarget.checked);
+  return { type: 'checkbox' as const, checked, onChange };
+};
+
 const FORMATS: Readonly<Record<string, string>> = { email: 'email', uri: 'url', date: 'date' };
 
 /** What is neither a choice, a number nor a text is written as JSON. */
@@ -194,14 +200,7 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
   const { type, minimum, maximum, format } = field;
   const listed = type === 'array' ? field.items : field;
   const options = optionsAsked(listed).map(([one, words]) => [String(one), words] as const);
-  if (type === 'boolean')
-    return (
-      <input
-        type="checkbox"
-        checked={value === true}
-        onChange={({ currentTarget }) => onChange(currentTarget.checked)}
-      />
-    );
+  if (type === 'boolean') return <input {...boxOf(value === true, onChange)} />;
   if (type === 'array' && options.length > 0) {
     const chosen = [value].flat().map(String);
     const others = (left: string) =>
@@ -209,11 +208,7 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
     return options.map(([one, words]) => (
       <label key={one}>
         <input
-          type="checkbox"
-          checked={chosen.includes(one)}
-          onChange={({ currentTarget }) =>
-            onChange([...others(one), ...(currentTarget.checked ? [one] : [])])
-          }
+          {...boxOf(chosen.includes(one), (isOn) => onChange([...others(one), ...(isOn ? [one] : [])]))}
         />{' '}
         {escapeHidden(words)}
       </label>

@@ -50,6 +50,13 @@ interface ContinueProps {
   readonly onDone?: () => void;
 }
 
+/** Answers the failure, once, from two tabs too. */
+const postAfter = (conversation: string, failed: ContinueProps['failed'], slug: string, content: string) =>
+  requests.post(conversation, {
+    id: failed === null ? crypto.randomUUID() : `after-${failed.index}-${slug}`,
+    ...{ content, to: [slug], ...(failed && { replyTo: failed.id }), ...sender() },
+  });
+
 /** Lets the agent continue after a turn that ended early. `isFutile`: another try fails. */
 function ContinueButton({ conversation, agent, outcome, failed, isFutile, onDone }: ContinueProps) {
   const isLimited = outcome === 'limited';
@@ -57,12 +64,7 @@ function ContinueButton({ conversation, agent, outcome, failed, isFutile, onDone
     attempt(() =>
       isLimited
         ? requests.resume(conversation, { agent, ...sender() })
-        : requests.post(conversation, {
-            id: failed === null ? crypto.randomUUID() : `after-${failed.index}`, // once, from two tabs too
-            content: 'Continue.',
-            to: [agent],
-            ...sender(),
-          }),
+        : postAfter(conversation, failed, agent, 'Continue.'),
     );
   return (
     <Button
@@ -119,9 +121,7 @@ export function EndedActions({ code, children, ...again }: EndedProps) {
   const isFutile = fails !== null;
   const words = `Please continue for ${nameOf(agent)}.`;
   const ask = async (slug: string) => {
-    const id = failed === null ? crypto.randomUUID() : `after-${failed.index}-${slug}`;
-    const post = { id, content: words, to: [slug], ...(failed && { replyTo: failed.id }), ...sender() };
-    if (!(await attempt(() => requests.post(conversation, post)))) return;
+    if (!(await attempt(() => postAfter(conversation, failed, slug, words)))) return;
     choose(false);
     onDone?.();
   };
