@@ -47,6 +47,7 @@ export {
   NAME_PATTERN,
   type PartDifference,
   type PlacedMessage,
+  revertibleStop,
   SLUG_PATTERN,
   showBytes,
   splitMessage,

@@ -6,11 +6,13 @@ import {
   type FollowEvent,
   fileLine,
   isUnreachable,
+  logEntries,
   MODES,
   type ParleyClient,
   ParleyError,
   type PostAnswer,
   type PostMessage,
+  revertibleStop,
   unknownMentionsText,
 } from '../../client/index.ts';
 import { escapeHidden, hasVisible } from '../../kernel/index.ts';
@@ -44,6 +46,7 @@ interface SessionOptions {
  * SESSION-5 While the daemon does not answer, a person can type, and messages are kept (CHAT-OUTBOX-2). For that person an
  *    interrupted answer is printed again from its beginning.
  * SESSION-6 A file is sent with the next message that is taken.
+ * SESSION-7 An abort stops the agents whose turns are open, and resumes them, except those that another person stopped, too.
  */
 export class ChatSession {
   readonly #context: Context;
@@ -148,12 +151,22 @@ export class ChatSession {
     return this.#isQuiet ? Promise.resolve() : new Promise((resolve) => this.#waiters.push(resolve));
   }
 
-  /** Aborts the running turns; false if there are none. */
+  /** SESSION-7. False: no turn is open. */
   async abort(): Promise<boolean> {
-    if (this.#watch.settled) return false;
+    const { open } = this.#watch;
+    if (open.length === 0) return false;
     const { conversation, actor } = this.#options;
-    await this.#client.request('stop', { conversation, ...actor });
-    await this.#client.request('resume', { conversation, ...actor });
+    const log: Entry[] = [];
+    for (const { agent } of open) await this.#client.request('stop', { conversation, agent, ...actor });
+    const from = Math.min(...open.map(({ since }) => since));
+    for await (const entry of logEntries(this.#client, conversation, from)) log.push(entry);
+    for (const { agent, since } of open) {
+      const stop = revertibleStop(
+        log.filter(({ index }) => index > since),
+        agent,
+      );
+      if (stop !== null) await this.#client.request('resume', { conversation, agent, stop, ...actor });
+    }
     return true;
   }
 

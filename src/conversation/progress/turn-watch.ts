@@ -28,6 +28,8 @@ export interface TurnWatch {
   readonly settled: boolean;
   readonly quiet: boolean;
   readonly held: boolean;
+  /** TURN-WATCH-3: the agents with an open turn, and the index at which it began. */
+  readonly open: readonly { readonly agent: string; readonly since: number }[];
   /** The agents with an open question to a person, in order. */
   readonly asking: readonly string[];
   /**
@@ -79,6 +81,9 @@ export function createTurnWatch(calls: OpenCalls = new OpenCalls()): TurnWatch {
     },
     unfinished: endings.unfinished,
     cut: endings.cut,
+    get open() {
+      return turns.open;
+    },
     get asking() {
       return calls.asking((turnId) => turns.waits(turnId));
     },
@@ -107,7 +112,8 @@ function observe(entry: Entry, { stops, outstanding, calls, turns, endings }: Pa
   const taken = turnInputOf(entry);
   if (taken) {
     // A result alone does not show whether its turn continues.
-    if (entry.type !== 'message' || !turns.has(taken.turnId)) turns.begin(taken.agent, taken.turnId);
+    if (entry.type !== 'message' || !turns.has(taken.turnId))
+      turns.begin(taken.agent, taken.turnId, entry.index);
     outstanding.accept(taken.agent, taken.messages);
   }
   turns.resume(calls.observe(entry));
@@ -183,16 +189,19 @@ function createStops() {
 /** TURN-WATCH-3, by turn id. */
 function createOpenTurns(calls: OpenCalls, stops: Stops) {
   const open = new Map<string, 'runs' | 'waits'>();
-  const agents = new Map<string, string>();
+  const began = new Map<string, { readonly agent: string; readonly since: number }>();
   return {
+    get open() {
+      return [...open.keys()].flatMap((turnId) => began.get(turnId) ?? []);
+    },
     get none() {
       return open.size === 0;
     },
     has: (turnId: string) => open.has(turnId),
     waits: (turnId: string) => open.get(turnId) === 'waits',
-    begin(agent: string, turnId: string): void {
+    begin(agent: string, turnId: string, index: number): void {
       open.set(turnId, 'runs');
-      agents.set(turnId, agent);
+      began.set(turnId, began.get(turnId) ?? { agent, since: index });
     },
     /** TURN-WATCH-5: its last open call has its result. */
     resume(turnId: string | null): void {
@@ -204,7 +213,7 @@ function createOpenTurns(calls: OpenCalls, stops: Stops) {
     },
     /** TURN-WATCH-5: the agents whose turns wait for a person or a resume; null: one runs or will continue by itself. */
     held(): ReadonlySet<string> | null {
-      const busy = new Set([...open.keys()].flatMap((turnId) => agents.get(turnId) ?? []));
+      const busy = new Set(this.open.map(({ agent }) => agent));
       const isHeld = (id: string) =>
         calls.workersOf(id).every((agent) => busy.has(agent) || stops.has(agent));
       const isEach = [...open].every(([id, state]) =>

@@ -1,7 +1,18 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { type Entry, ParleyError } from '../../../src/client/index.ts';
-import { agent, chunk, ended, fakeDaemon, person, posted, start, started } from './support.ts';
+import {
+  agent,
+  chunk,
+  ended,
+  entryOf,
+  type FakeDaemon,
+  fakeDaemon,
+  person,
+  posted,
+  start,
+  started,
+} from './support.ts';
 
 /** Copies to the clipboard, clears the screen, and reverses what follows. */
 const HOSTILE = 'x\u001b]52;c;QUJD\u0007\u009b2J\u202e';
@@ -13,7 +24,11 @@ function atTerminal(log: readonly Entry[] = [], ...args: string[]) {
   const chunks: string[] = [];
   stdout.on('data', (data: Buffer) => chunks.push(data.toString()));
   const detail = { id: 'c', length: 0, phase: 'chat', mode: 'agent', activeAgent: null, agents: {} };
-  const daemon = fakeDaemon({ stop: detail, resume: detail, phase: { ...detail, phase: HOSTILE } });
+  const stop = (body: object) => {
+    daemon.say(entryOf('agent-stopped', daemon.log.length, { agent: null, by: 'alice', ...body }));
+    return detail;
+  };
+  const daemon = fakeDaemon({ stop, resume: detail, phase: { ...detail, phase: HOSTILE } });
   daemon.onPost = (message) => {
     const at = daemon.log.length;
     const turn = `t${at}`;
@@ -35,6 +50,11 @@ function atTerminal(log: readonly Entry[] = [], ...args: string[]) {
     reading: () => !stdin.isPaused(),
   };
 }
+
+const stopsAndResumes = ({ requests }: FakeDaemon) =>
+  requests.flatMap(({ endpoint, body }) =>
+    endpoint === 'stop' || endpoint === 'resume' ? [[endpoint, body]] : [],
+  );
 
 describe('chat on a terminal', () => {
   it('a chat on a terminal prints the answer, shows the prompt again, and ends on Ctrl-D', async () => {
@@ -108,13 +128,43 @@ describe('chat on a terminal', () => {
     await expect.poll(text).toContain('On and on');
     type('\u0003');
     await expect.poll(text).toContain('Ctrl-C again leaves');
-    const verbs = daemon.requests.map(({ endpoint }) => endpoint).slice(-2);
-    expect(verbs).toEqual(['stop', 'resume']);
-    daemon.say(ended(1, 'pm', 'aborted'));
+    expect(stopsAndResumes(daemon)).toEqual([
+      ['stop', { conversation: 'c', agent: 'pm', publisher: 'alice' }],
+      ['resume', { conversation: 'c', agent: 'pm', publisher: 'alice', stop: 1 }],
+    ]);
+    daemon.say(ended(2, 'pm', 'aborted'));
     await expect.poll(text).toContain('aborted');
     type('\u0003');
     expect((await running.done).code).toBe(0);
     expect(reading()).toBe(false); // An input that is read keeps the process alive.
+  });
+
+  it('Ctrl-C in a chat stops the agents whose turns are open, and resumes none that another person stopped', async () => {
+    const stopped = (index: number, agent: string) =>
+      entryOf('agent-stopped', index, {
+        agent,
+        by: 'boss',
+        author: { kind: 'person', id: 'boss', name: 'Boss' },
+      });
+    const { daemon, running, type, text } = atTerminal();
+    await expect.poll(text).toContain('> ');
+    daemon.say(
+      stopped(0, 'ops'),
+      stopped(1, 'dev'),
+      entryOf('agent-resumed', 2, { agent: 'dev', by: 'boss' }),
+    );
+    daemon.say(started(3, 'pm', []), started(4, 'dev', []), started(5, 'qa', []), ended(6, 'qa'));
+    daemon.say(stopped(7, 'pm'), chunk('dev', 0, 'On and on'));
+    await expect.poll(text).toContain('On and on');
+    type('\u0003');
+    await expect.poll(text).toContain('Ctrl-C again leaves');
+    expect(stopsAndResumes(daemon)).toMatchObject([
+      ['stop', { agent: 'pm' }],
+      ['stop', { agent: 'dev' }],
+      ['resume', { agent: 'dev', stop: 9 }],
+    ]);
+    type('\u0003');
+    expect((await running.done).code).toBe(0);
   });
 
   it('a chat on a terminal posts pasted lines as one message once Enter is pressed', async () => {
