@@ -12,6 +12,7 @@ import { batchesOf, hasVisible, ParleyError, type Refusal, sizeOf } from '../../
 import type { ConversationStore } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import { BYTES_OF_ONE, type PublisherLimits } from '../ingress/publisher-limits.ts';
+import { outputPath } from '../tools/entry-content.ts';
 
 interface Parts {
   readonly workers: Pick<Workers, 'existing' | 'submit'>;
@@ -65,7 +66,7 @@ async function withOutput(
   if ((entry.type !== 'message' && entry.type !== 'note') || entry.fullOutputPath === undefined) return entry;
   const output = await toolRecords.readOutput(from, entry.id);
   if (output !== null) await toolRecords.saveOutput(as, entry.id, output);
-  return { ...entry, fullOutputPath: entry.fullOutputPath.replace(`/${from}/`, `/${as}/`) };
+  return { ...entry, fullOutputPath: outputPath(as, entry.id) };
 }
 
 type Message = Readonly<Record<string, unknown>> & { readonly files?: readonly PostedFile[] | undefined };

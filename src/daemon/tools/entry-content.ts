@@ -64,10 +64,14 @@ export function hasReplacedArguments(given: Readonly<Record<string, unknown>>): 
   return Object.hasOwn(given, TOO_LARGE_FIELD);
 }
 
+export function outputPath(conversation: string, id: string): string {
+  return `@state/logs/tool-results/${conversation}/${id}.json`;
+}
+
 async function keep(conversation: string, content: string, keeper: OutputContext): Promise<Kept> {
   const id = keeper.newId();
   await keeper.store.toolRecords.saveOutput(conversation, id, content);
-  const fullOutputPath = `@state/logs/tool-results/${conversation}/${id}.json`;
+  const fullOutputPath = outputPath(conversation, id);
   return { text: `${preview(content)}\n[Full output: ${fullOutputPath}]`, id, fullOutputPath };
 }
 

@@ -121,7 +121,7 @@ type PathContext = Pick<ToolContext, 'project' | 'closed' | 'protection'>;
 /** Throws what the run would throw. Null for `@state` and `@blob`: they are not links, and only their own conversation reads them. */
 function resolvePath(path: unknown, writes: boolean, context: PathContext): Located | null {
   if (typeof path !== 'string' || path.startsWith('@state/')) return null;
-  const named = parsePath(path, '');
+  const named = parsePath(path);
   if (named.kind !== 'project') return null;
   const sandbox = openSandbox(context.project, context.closed, context);
   const { real, missing: below } = locate(sandbox, named.names);

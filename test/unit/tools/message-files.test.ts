@@ -49,6 +49,21 @@ describe('a path @blob/…', () => {
     );
   });
 
+  it('fs_read reads a large output that was copied with its entry, by the path of the other conversation', async () => {
+    const [entry] = logOf({
+      ...{ type: 'message', role: 'tool', author: ALICE, content: '' },
+      copiedFrom: 'first',
+    });
+    const entries = [{ ...entry, id: 'e0' } as Entry];
+    const { run, file } = await opened([], entries);
+    await file('outputs/work/e0.json', 'whole');
+    await file('outputs/first/e1.json', OTHER);
+    const path = (owner: string, id: string) => ({ path: `@state/logs/tool-results/${owner}/${id}.json` });
+    expect(content(await run('fs_read', path('first', 'e0')))).toBe('whole');
+    for (const other of [path('first', 'e1'), path('other', 'e0')])
+      expect(await run('fs_read', other)).toMatchObject({ kind: 'failed', code: 'PATH_REFUSED' });
+  });
+
   it('fs_read gives anything else as a file', async () => {
     const { run } = await opened();
     expect(await run('fs_read', { path: pathOf(ZIP) })).toEqual({

@@ -6,8 +6,8 @@ import { cut, ParleyError } from '../../../kernel/index.ts';
 export type Named =
   /** In the project: path components, none of them `.` or `..`; empty: the project's folder. */
   | { readonly kind: 'project'; readonly names: readonly string[]; readonly asFolder: boolean }
-  /** A stored output of this conversation. */
-  | { readonly kind: 'output'; readonly entry: string }
+  /** A stored output of an entry. Its text names the conversation in which it was written. */
+  | { readonly kind: 'output'; readonly owner: string; readonly entry: string }
   /** A file that a message of this conversation names, by the beginning of its hash. */
   | { readonly kind: 'blob'; readonly hash: string };
 
@@ -41,26 +41,24 @@ export function pathFault(path: string): string | null {
 }
 
 /** Throws PATH_REFUSED for anything but a path below an alias. */
-export function parsePath(path: string, conversation: string): Named {
+export function parsePath(path: string): Named {
   if (path.includes('\0')) throw pathRefused(path, 'a path holds no null byte');
   const parts = path.split('/');
   const fault = pathFault(path);
   if (fault !== null) throw pathRefused(path, fault);
-  if (parts[0] === '@state') return output(path, conversation);
+  if (parts[0] === '@state') return output(path);
   if (parts[0] === '@blob') return blob(path);
   if (parts[0] !== '@project') throw pathRefused(path, 'not a path that tools may use', HINT);
   const asFolder = parts.length > 1 && parts.at(-1) === '';
   return { kind: 'project', names: asFolder ? parts.slice(1, -1) : parts.slice(1), asFolder };
 }
 
-/** Under `@state/` only outputs of the own conversation are readable. */
-function output(path: string, conversation: string): Named {
+function output(path: string): Named {
   const [, owner, entry] = OUTPUT.exec(path.startsWith(OUTPUTS) ? path.slice(OUTPUTS.length) : '') ?? [];
-  if (entry === undefined) {
+  if (owner === undefined || entry === undefined) {
     throw pathRefused(path, `only ${OUTPUTS}<conversation>/<entry>.json can be read there`);
   }
-  if (owner !== conversation) throw pathRefused(path, 'that is an output of another conversation');
-  return { kind: 'output', entry };
+  return { kind: 'output', owner, entry };
 }
 
 function blob(path: string): Named {
@@ -80,11 +78,8 @@ export function printable(name: string): string {
 }
 
 /** For tools that walk folders or write: `@state` and `@blob` are refused. */
-export function projectNames(
-  path: string,
-  { conversation }: { readonly conversation: string },
-): readonly string[] {
-  const named = parsePath(path, conversation);
+export function projectNames(path: string): readonly string[] {
+  const named = parsePath(path);
   if (named.kind === 'project') return named.names;
   const what = named.kind === 'blob' ? 'files of messages' : 'stored outputs';
   throw pathRefused(path, `${what} can only be read, with fs_read`);

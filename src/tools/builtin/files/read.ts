@@ -6,7 +6,7 @@ import { messageOf, ParleyError, readFrom } from '../../../kernel/index.ts';
 import { completed } from '../../toolbox.ts';
 import { wholeCharacters } from '../text.ts';
 import { defineTool, FILES_TIMEOUT_MS, PATH, READS, type ToolContext } from '../tool.ts';
-import { parsePath, pathRefused, quoted } from './names.ts';
+import { type Named, parsePath, pathRefused, quoted } from './names.ts';
 import { openFile, openSandbox } from './sandbox.ts';
 
 /**
@@ -47,8 +47,10 @@ export const readTool = defineTool({
     if (given.from !== undefined && given.offset !== undefined) {
       throw new ParleyError('INVALID_ARGUMENTS', 'give either from or offset');
     }
-    const named = parsePath(given.path, context.conversation);
+    const named = parsePath(given.path);
     if (named.kind === 'output') {
+      if (!(await isOwnOutput(named, context)))
+        throw pathRefused(given.path, 'that is an output of another conversation');
       const text = await context.outputs(context.conversation, named.entry).catch((error: unknown) => {
         context.log.error({ err: error }, messageOf(error)); // it names the file
         const message = `${quoted(given.path)} cannot be read; the log of the daemon has the reason`;
@@ -85,7 +87,7 @@ export const attachTool = defineTool({
   timeoutMs: FILES_TIMEOUT_MS,
   schema: z.strictObject({ path: PATH.describe('@project/…, or the @blob/… path of a file in a message') }),
   run: async ({ path }, context) => {
-    const named = parsePath(path, context.conversation);
+    const named = parsePath(path);
     if (named.kind === 'blob') return attached(path, await fileOfMessage(path, named.hash, context));
     if (named.kind !== 'project' || named.asFolder) throw pathRefused(path, 'that is no file to attach');
     const file = await openFile(openSandbox(context.project, context.closed, context), named.names);
@@ -106,6 +108,16 @@ function withFile(path: string, file: ToolFile, more = ''): ToolOutcome {
 }
 
 type WholeFile = ToolFile & { readonly bytes: Buffer };
+
+/** Only outputs of the own conversation are readable: those of copied entries too, by the path that their texts have (`fork`). */
+async function isOwnOutput(
+  { owner, entry }: Extract<Named, { kind: 'output' }>,
+  { conversation, conversations }: ToolContext,
+): Promise<boolean> {
+  if (owner === conversation) return true;
+  const entries = await conversations.entriesOf(conversation).catch(() => []);
+  return entries.some(({ id, copiedFrom }) => id === entry && copiedFrom === owner);
+}
 
 /** The newest file of this conversation whose hash begins so. */
 async function fileOfMessage(

@@ -53,7 +53,7 @@ export const searchTool = defineTool({
   timeoutMs: FILES_TIMEOUT_MS,
   schema,
   run: async ({ query, path = '@project', ignoreCase = false }, context) => {
-    const names = projectNames(path, context);
+    const names = projectNames(path);
     const sandbox = openSandbox(context.project, context.closed, context);
     const search = new Search(sandbox, ignoreCase ? foldCase(query) : query, ignoreCase, context.signal);
     await search.start(names);
@@ -211,7 +211,7 @@ export const listTool = defineTool({
   timeoutMs: FILES_TIMEOUT_MS,
   schema: folderSchema,
   run: async ({ path }, context) => {
-    const names = projectNames(path, context);
+    const names = projectNames(path);
     const folder = await openFolder(openSandbox(context.project, context.closed, context), names);
     try {
       const found = (await readdir(folder.at('.'))).sort();

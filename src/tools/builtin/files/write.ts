@@ -38,7 +38,7 @@ export const writeTool = defineTool({
   timeoutMs: FILES_TIMEOUT_MS,
   schema: wholeSchema,
   run: async ({ path, content }, context) => {
-    const names = fileNames(path, projectNames(path, context));
+    const names = fileNames(path, projectNames(path));
     const bytes = Buffer.from(content, 'utf8');
     if (bytes.length > WRITE_BYTES) {
       const message = `${bytes.length} bytes are more than the ${WRITE_BYTES} that one call may write`;
@@ -54,7 +54,7 @@ export const writeTool = defineTool({
     }
   },
   change: async ({ path, content }, context) => {
-    const names = fileNames(path, projectNames(path, context));
+    const names = fileNames(path, projectNames(path));
     const sandbox = openSandbox(context.project, context.closed, context);
     if (locate(sandbox, names).missing.length > 0) return completed('The file is new.');
     const { text } = await readWhole(sandbox, names);
@@ -99,7 +99,7 @@ export const editTool = defineTool({
   timeoutMs: FILES_TIMEOUT_MS,
   schema: editSchema,
   run: async (given, context) => {
-    const names = fileNames(given.path, projectNames(given.path, context));
+    const names = fileNames(given.path, projectNames(given.path));
     const sandbox = openSandbox(context.project, context.closed, context);
     const { text, stats } = await readWhole(sandbox, names);
     const { changed, count } = edited(text, given, names);
@@ -115,7 +115,7 @@ export const editTool = defineTool({
     }
   },
   change: async (given, context) => {
-    const names = fileNames(given.path, projectNames(given.path, context));
+    const names = fileNames(given.path, projectNames(given.path));
     const { text } = await readWhole(openSandbox(context.project, context.closed, context), names);
     return difference(names, text, edited(text, given, names).changed);
   },
