@@ -207,8 +207,13 @@ export async function findForeignData(directory: string, users: ReadonlySet<numb
   const root = await realpath(directory).catch(() => directory);
   const found = await findForeign(root, users, false);
   for (const name of await readdir(root).catch(() => []))
-    if (DATA_NAMES.test(name)) found.push(...(await findForeign(join(root, name), users)));
+    if (DATA_NAMES.test(name)) append(found, await findForeign(join(root, name), users));
   return found;
+}
+
+/** `push(...list)` fails on very long lists. */
+function append(found: string[], more: readonly string[]): void {
+  for (const one of more) found.push(one);
 }
 
 /** The directories above a path in which another user may put something else in its place. */
@@ -248,7 +253,7 @@ export async function findOpenData(directory: string) {
   const names = await readdir(root).catch(() => []);
   const own: string[] = [];
   for (const name of names.filter((one) => DATA_NAMES.test(one)))
-    own.push(...(await findOpen(join(root, name), ANYTHING_BY_OTHERS)));
+    append(own, await findOpen(join(root, name), ANYTHING_BY_OTHERS));
   const mode = (await factsOf(root))?.mode ?? 0;
   const isOpen = (mode & ANYTHING_BY_OTHERS) !== 0;
   const isShared = isOpen && !(names.length > 0 && names.every((name) => DATA_NAMES.test(name)));

@@ -184,7 +184,7 @@ export class ReductionBuilder {
     }
     // The summary must be smaller than what it replaces (COMPACTION-5).
     if (!found.some((group) => !group.isSummary) || !isBetter(left, this.left, limits)) return;
-    this.#covered.push(...found);
+    for (const group of found) this.#covered.push(group); // `push(...list)` fails on very long lists
     this.left = left;
     this.hasSummary = true;
   }
@@ -218,8 +218,7 @@ export class ReductionBuilder {
       left = taken.length === 1 && group.isSummary ? this.#rewritten(group) : planned;
     }
     if (left.tokens >= tokens) return;
-    this.#covered.push(...taken.filter((group) => !group.isUnshown));
-    this.#leftOut.push(...taken.filter((group) => group.isUnshown));
+    for (const group of taken) (group.isUnshown ? this.#leftOut : this.#covered).push(group);
     this.left = left;
   }
 

@@ -358,8 +358,8 @@ export class AgentView {
     }
     if (at >= 0) {
       const older = at === 0 ? '1 earlier message, entry' : `${at + 1} earlier messages, entries`;
-      const left = indexes.slice(0, at + 1); // in history order, which may differ from log order
-      const range = at === 0 ? `${left[0]}` : `${Math.min(...left)} to ${Math.max(...left)}`;
+      const left = indexes.slice(0, at + 1).sort((a, b) => a - b); // history order may differ from log order
+      const range = at === 0 ? `${left[0]}` : `${left[0]} to ${left[at]}`;
       lines.unshift(`(${older} ${range}: in full in the history above)`);
     }
     const role = this.#policy.otherAgentsAs;

@@ -197,8 +197,9 @@ export async function verifyDefinitions(archive: StoreArchive, hashes: readonly 
 
 /** Deletions of the newest stream. Older streams are gone with their posts, and stores may drop their deletions. */
 export function ofNewestStream(deletions: readonly Deletion[]): Deletion[] {
-  const newest = Math.max(...deletions.map(({ stream }) => Date.parse(stream) || 0));
-  return deletions.filter(({ stream }) => (Date.parse(stream) || 0) === newest);
+  const beganAt = ({ stream }: Deletion) => Date.parse(stream) || 0;
+  const newest = deletions.reduce((known, one) => Math.max(known, beganAt(one)), 0);
+  return deletions.filter((one) => beganAt(one) === newest);
 }
 
 export function positionsOf(deletions: readonly Deletion[]): ReadonlyMap<string, IngressPosition> {

@@ -41,6 +41,20 @@ describe('a reduction of a view', () => {
     expect(plan?.covered).toEqual([[0, 12]]);
   });
 
+  it('a reduction covers a history of any length, and a view names the whole range of what was said meanwhile', () => {
+    const many = 150_000; // a call with so many arguments fails
+    const history = Array.from({ length: many }, () => said(ALICE, 'so', { to: ['dev'] }));
+    const at = many + 4;
+    const question = [said(ALICE, 'and you?', { to: ['pm'] }), started('pm', at), said(PM, 'yes')];
+    const shown = { ...ended, turnId: `turn-${at}`, lastProcessedMessageIndex: at };
+    const log = [...exchange(0), ...history, ...question, shown, ...asks(at + 4)].map(
+      (draft, index) => ({ index, id: `e${index}`, createdAt: 't', ...draft }) as Entry,
+    );
+    const block = viewOf(log.slice(0, at + 2), 'pm').tail[0];
+    expect(block?.message.content).toContain('earlier messages, entries 4 to 149');
+    expect(planOf(log, limitsOf(2_000))?.covered[0]?.[0]).toBe(0);
+  });
+
   it('a reduction first shortens old results to previews, no more than necessary', () => {
     const big = 'r'.repeat(8_000);
     const turn = (at: number): NewEntry[] => [

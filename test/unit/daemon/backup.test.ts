@@ -2,6 +2,7 @@ import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backUpStore } from '../../../src/daemon/offline/backup.ts';
+import { ofNewestStream } from '../../../src/daemon/offline/copy.ts';
 import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
 import type { ConversationStore, MigrationTarget, StoreArchive } from '../../../src/persistence/index.ts';
 import {
@@ -167,6 +168,16 @@ describe('a backup of a store that changes meanwhile', () => {
     await expect(backUpStore(source, broken)).rejects.toThrow('ENOSPC');
     expect(await target.archive.migration()).toBe(source.name);
   });
+});
+
+it('the deletions of the newest stream are found among any number of deletions', () => {
+  const stream = '2026-11-27T02:15:00.000Z';
+  const deletions = Array.from({ length: 150_000 }, (_, sequence) => ({
+    ...{ conversation: `c${sequence}`, sequence },
+    stream: sequence < 2 ? LIFE : stream,
+  }));
+  expect(ofNewestStream(deletions)).toEqual(deletions.slice(2));
+  expect(ofNewestStream([])).toEqual([]);
 });
 
 describe('a store with a deletion that a crash interrupted', () => {

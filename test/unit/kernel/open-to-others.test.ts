@@ -1,10 +1,12 @@
+import { closeSync, openSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { closeData, findOpenData } from '../../../src/kernel/index.ts';
+import { closeData, findForeignData, findOpenData } from '../../../src/kernel/index.ts';
 import { storePaths } from '../../../src/persistence/jsonl/directory/layout.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
+import { itLong } from '../../support/long.ts';
 
 const root = folderPerTest();
 const at = (...names: string[]) => join(root, ...names);
@@ -72,6 +74,18 @@ describe('permissions of a data directory', () => {
     expect((await stat(elsewhere)).mode & 0o777).toBe(0o755);
     await rm(elsewhere, { recursive: true });
   });
+
+  itLong(
+    'open files of any number are found',
+    async () => {
+      const many = 130_000; // a call with so many arguments fails
+      for (let n = 0; n < many; n++) closeSync(openSync(at('conversations', 'demo', `${n}`), 'w', 0o644));
+      expect((await findOpenData(root)).own).toHaveLength(7 + many);
+      expect(await findForeignData(root, new Set())).toHaveLength(7 + many);
+      await rm(at('conversations'), { recursive: true });
+    },
+    300_000,
+  );
 
   it('a missing directory is not open to others', async () => {
     expect(await findOpenData(at('missing'))).toEqual({ own: [], isShared: false, isWritable: false });
