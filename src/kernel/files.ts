@@ -12,7 +12,7 @@ import {
   stat,
   statfs,
 } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { errnoOf, messageOf, ParleyError } from './errors.ts';
 
 /**
@@ -261,11 +261,16 @@ export async function findOpenData(directory: string) {
   return { own, isShared, isWritable: (mode & WRITING_BY_OTHERS) !== 0 };
 }
 
-/** Closes the files of Parley, `last` at the end: while that is open, the work is unfinished. */
+/**
+ * Closes the files of Parley, `last` at the end: while that is open, the work is unfinished. A token that others could read is emptied,
+ * since its mode no longer says so: then the daemon makes another one.
+ */
 export async function closeData(directory: string, last: string): Promise<void> {
   const { own } = await findOpenData(directory);
   for (const path of [...own.filter((one) => one !== last), last]) {
     const facts = await factsOf(path);
-    if (facts) await chmod(path, facts.mode & 0o700).catch(() => undefined); // another owner's: doctor reports it
+    if (facts?.isFile() && basename(path) === 'http-token')
+      await replaceFile(path, '').catch(() => undefined);
+    else if (facts) await chmod(path, facts.mode & 0o700).catch(() => undefined); // another owner's: doctor reports it
   }
 }

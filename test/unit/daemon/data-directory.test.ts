@@ -4,7 +4,12 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/index.ts';
 import { makeDataDirectory, ownHttpToken } from '../../../src/daemon/compose/data-directory.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
-import { holdDirectory, openFileSource, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
+import {
+  holdDirectory,
+  openFileSource,
+  openFileStore,
+  openFileTarget,
+} from '../../../src/persistence/jsonl/index.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 
 const data = folderPerTest();
@@ -62,6 +67,26 @@ describe('the HTTP token of a daemon', () => {
     expect(warnings).toHaveLength(1);
   });
 });
+
+describe('a data directory that others could read as a whole', () => {
+  it.each([takeStore, holdDirectory])('gets another HTTP token, with a warning', async (take) => {
+    const token = await tokenOf();
+    await (await take(data)).release();
+    for (const name of ['LOCK', 'http-token']) await chmod(join(data, name), 0o644);
+    await chmod(data, 0o755);
+    const { release } = await take(data);
+    expect(await tokenOf()).not.toBe(token);
+    expect(warnings).toEqual([expect.stringContaining('others could read it')]);
+    for (const name of ['LOCK', 'http-token'])
+      expect((await stat(join(data, name))).mode & 0o777, name).toBe(0o600);
+    await release();
+  });
+});
+
+async function takeStore(directory: string) {
+  const store = await openFileStore(directory);
+  return { release: () => store.close() };
+}
 
 describe('a data directory that is a file', () => {
   const folder = folderPerTest();
