@@ -163,7 +163,7 @@ export interface DefinitionTexts {
 
 /** A small document of each person, by the SHA-256 (hex) of the id. It is not copied by a backup or a migration. */
 export interface PersonRecords {
-  /** Null: none. */
+  /** Null: none. A damaged one is no object. */
   get(person: string): Promise<unknown>;
   /** `Documents.change` */
   change(person: string, next: (known: unknown) => unknown): Promise<void>;

@@ -231,7 +231,7 @@ async function readCollection(
 /** A document that is a file. */
 interface Place {
   readonly path: string;
-  /** `flag`: an empty file. `mark`: JSON that may be damaged. */
+  /** `flag`: an empty file. `mark`: JSON that may be damaged, and is its text then. */
   readonly form: 'text' | 'flag' | 'mark' | 'pretty';
   /** Null: not the name of a document of this kind. */
   readonly decode: (file: string) => string | null;
@@ -272,7 +272,7 @@ function placeOf(paths: StorePaths, key: string): Place {
     case 'person':
       return {
         path: join(paths.people, `${name}.json`),
-        form: 'pretty',
+        form: 'mark',
         decode: withoutJson,
         mayCreate: true,
       };

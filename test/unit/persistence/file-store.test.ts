@@ -87,6 +87,27 @@ describe('the data directory', () => {
     expect(await readdir(path('deleting'))).toEqual([]);
   });
 
+  it.each(['', '{"lengths":'])(
+    'a damaged file of a person (%j) counts as none, and prevents no deletion',
+    async (damage) => {
+      await leave('demo', logBytes([batch(0, 1)]));
+      const person = 'a'.repeat(64);
+      await session(async (store) => {
+        await store.people.change(person, () => ({ lengths: { demo: 1 } }));
+        await writeFile(path('people', `${person}.json`), damage);
+        await store.delete('demo');
+        expect(await store.exists('demo')).toBe(false);
+        const known: unknown[] = [];
+        await store.people.change(person, (stored) => {
+          known.push(stored);
+          return { lengths: {} };
+        });
+        expect(known).toEqual([damage]);
+        expect(await store.people.get(person)).toEqual({ lengths: {} });
+      });
+    },
+  );
+
   it('the next start finishes a deletion that a crash interrupted', async () => {
     await leave('.deleted-demo-20260101T000000000Z', logBytes([batch(0, 1)]));
     await session(async (store) => expect(await store.conversations()).toEqual([]));
