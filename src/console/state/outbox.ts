@@ -156,11 +156,9 @@ async function sendAll(): Promise<void> {
     retry = setTimeout(flush, Math.max(RETRY_MS, notBefore - Date.now()));
 }
 
-const NOT_SENT = 'Not sent: ';
-
 function reportUnsent(error: unknown): void {
   report(error);
-  if (notice.value) notice.value = { ...notice.value, text: NOT_SENT + notice.value.text };
+  if (notice.value) notice.value = { ...notice.value, text: `Not sent: ${notice.value.text}` };
 }
 
 /** `uploading`: its files are not. */
@@ -172,7 +170,7 @@ async function postWithFiles(kept: KeptPost): Promise<Error | 'uploading' | null
     const { index } = await requests.post(kept.conversation, post);
     accepted.value = [...accepted.peek(), { ...kept, post, index }].slice(-MOST_ACCEPTED);
     discard(post.id);
-    if (notice.value?.text.startsWith(NOT_SENT)) notice.value = null;
+    if (notice.value?.text.startsWith('Not sent: ')) notice.value = null;
     return null;
   } catch (error) {
     return error as Error;

@@ -95,13 +95,11 @@ const WAITS: Readonly<Record<Until, string>> = {
   program: 'waits for its program',
 };
 
-const IDLE = 'waits for a message';
-
 /** What the agent of a node that is not done does. */
 function workOf(agent: string, thread: Thread): string {
   const { status, isStopped } = thread.stateOf(agent);
   if (isStopped) return 'is stopped';
-  if (status === 'idle') return lastEnd(agent, thread) ?? IDLE;
+  if (status === 'idle') return lastEnd(agent, thread) ?? 'waits for a message';
   return status === 'running' ? 'works on it' : WAITS[waitOf(thread, agent)];
 }
 

@@ -4,7 +4,7 @@ import { FIRST_FLOOR } from '../../../conversation/state/answering.ts';
 import { store } from '../../api/browser.ts';
 import type { ConversationRow } from '../../model/answers.ts';
 import { money, withoutAnsi } from '../../model/format.ts';
-import { hasFailed, needsPerson, SHOWN, type Shown, timeOf, waitOf } from '../../model/list/list.ts';
+import { hasFailed, needsPerson, SHOWN, timeOf, waitOf } from '../../model/list/list.ts';
 import { nameOf } from '../../state/conversation.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
@@ -203,27 +203,18 @@ function Rows() {
 }
 
 function Filters() {
-  const { shown, agent, phase } = filter.value;
+  const lists: ['shown' | 'agent' | 'phase', string, readonly (readonly [string, string])[]][] = [
+    ['shown', 'Show', Object.entries(SHOWN)],
+    ['agent', 'Agent', [['', 'Agent'], ...agents.value.map(({ slug, name }) => [slug, name] as const)]],
+    ['phase', 'Phase', [['', 'Phase'], ...phases.value.map(({ phase }) => [phase, phase] as const)]],
+  ];
+  const select = ([of, label, options]: (typeof lists)[number]) => {
+    const choose = (value: string) => narrow({ [of]: value });
+    return <Select key={of} {...{ label, options }} value={filter.value[of]} onChoose={choose} />;
+  };
   return (
     <fieldset class="filters" aria-label="Filters">
-      <Select
-        label="Show"
-        value={shown}
-        options={Object.entries(SHOWN) as [Shown, string][]}
-        onChoose={(value) => narrow({ shown: value })}
-      />
-      <Select
-        label="Agent"
-        value={agent}
-        options={[['', 'Agent'], ...agents.value.map(({ slug, name }) => [slug, name] as const)]}
-        onChoose={(value) => narrow({ agent: value })}
-      />
-      <Select
-        label="Phase"
-        value={phase}
-        options={[['', 'Phase'], ...phases.value.map((one) => one.phase)]}
-        onChoose={(value) => narrow({ phase: value })}
-      />
+      {lists.map(select)}
       <SavedFilters />
       {(isFiltered.value || newRows().length > 0) && (
         <p class="actions">

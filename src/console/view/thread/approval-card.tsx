@@ -347,16 +347,13 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
       </div>
       {covers !== undefined && (
         <p class="muted" id={`covers-${approvalId}`}>
-          “Allow for this conversation” also approves later {oneLine(escapeHidden(covers), LONGEST_COVER)} by{' '}
+          “Allow for this conversation” also approves later {oneLine(escapeHidden(covers), 100)} by{' '}
           <bdi>{nameOf(agent)}</bdi>, in this conversation alone, until the agent is stopped.
         </p>
       )}
     </>
   );
 }
-
-/** The card has the arguments in full. */
-const LONGEST_COVER = 100;
 
 const BEFORE_IT_RUNS = [
   { answer: 'approve', label: 'Approve', key: 'a' },
