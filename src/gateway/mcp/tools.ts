@@ -7,6 +7,8 @@ import {
   type Entry,
   isOfAPerson,
   type OwnPublisher,
+  schemaIn,
+  turnInputOf,
   unknownMentionsText,
 } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
@@ -268,10 +270,7 @@ const post = tool({
     const { entries, status, paused } = progress;
     const approvals = status === 'done' ? [] : await approvalsOf(daemon, posted.conversation);
     const facts = { conversation: posted.conversation, length: index + entries.length };
-    const values = entries.flatMap((entry) =>
-      entry.type === 'message' && 'value' in entry ? [{ value: entry.value }] : [],
-    );
-    const typed = given.schema && values.at(-1);
+    const typed = given.schema && valueIn(entries);
     const page = pageOf(facts, entries.slice(1), entries.length, { ...posted, status, approvals, ...typed });
     const untyped = given.schema && !typed && status === 'done' ? [NO_VALUE] : [];
     const last =
@@ -280,6 +279,21 @@ const post = tool({
     return { ...page, text: [where, page.text, ...untyped, ...last, ...waiting].join('\n') };
   },
 });
+
+/** The newest value that has the schema of the first entry, which is a post. */
+function valueIn(entries: readonly Entry[]): { readonly value: unknown } | undefined {
+  const post = entries[0]?.index ?? 0;
+  const own = new Set<string>();
+  let typed: { readonly value: unknown } | undefined;
+  for (const entry of entries) {
+    const taken = turnInputOf(entry);
+    const asking = taken?.messages.filter((index) => schemaIn(entries[index - post])) ?? [];
+    if (taken && Math.max(...asking) === post) own.add(taken.turnId); // TYPED-1
+    if (entry.type === 'message' && 'value' in entry && own.has(entry.turnId ?? ''))
+      typed = { value: entry.value };
+  }
+  return typed;
+}
 
 const NO_VALUE = '(no answer matched the schema)';
 

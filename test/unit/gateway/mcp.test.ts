@@ -6,10 +6,11 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
+import type { Entry } from '../../../src/conversation/index.ts';
 import { conversationOf } from '../../../src/gateway/client-ids.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
 import { pageOf } from '../../../src/gateway/mcp/render.ts';
-import { createFakeDaemon, openGateway } from './support.ts';
+import { createFakeDaemon, messageEntry, openGateway } from './support.ts';
 
 /** The protocol side of `/mcp`, with the official client. The tools themselves are tested end to end. */
 describe('an MCP client at /mcp', () => {
@@ -175,6 +176,45 @@ describe('an MCP client at /mcp', () => {
     const given = { conversation: 'demo', content: 'x', schema: { type: 'object', required: ['n'] } };
     await client.callTool({ name: 'post', arguments: given });
     expect(daemon.asked.find(({ endpoint }) => endpoint === 'post')?.body).toMatchObject(given);
+  });
+
+  it.each([
+    ['the turns of other posts', [0], { n: 1 }],
+    ['a turn that has the schema of a newer post', [0, 1], undefined],
+  ])('the value of an MCP post is none of %s', async (_, trigger, value) => {
+    const { client, daemon } = await join();
+    const schema = { type: 'object', required: ['n'] };
+    const ended = { type: 'turn-ended', outcome: 'completed' };
+    const says = (id: string, said: object) => ({
+      ...{ role: 'assistant', author: { kind: 'agent', id, name: id }, turnId: id, value: said },
+    });
+    const more = [
+      { to: ['dev'], schema },
+      { to: ['dev', 'lead'], schema: { type: 'object' } },
+      { type: 'turn-started', turnId: 'dev', agent: 'dev', trigger },
+      { type: 'turn-started', turnId: 'lead', agent: 'lead', trigger: [1] },
+      says('dev', { n: 1 }),
+      { turnId: 'dev', agent: 'dev', ...ended },
+      says('lead', { other: true }),
+      { turnId: 'lead', agent: 'lead', ...ended },
+    ];
+    daemon.logs.set(
+      'demo',
+      more.map((fields, at) => ({ ...messageEntry(at, 'x'), ...fields }) as Entry),
+    );
+    const fromLogs = daemon.answer;
+    daemon.answer = (request) => {
+      if (request.endpoint === 'approvals') return { ok: true, body: { approvals: [] } };
+      if (request.endpoint !== 'post') return fromLogs(request);
+      return {
+        ok: true,
+        body: { conversation: 'demo', id: 'x', index: 0, duplicate: true, agents: ['dev'] },
+      };
+    };
+    const given = { conversation: 'demo', content: 'x', schema, waitSeconds: 20 };
+    const { structuredContent } = await client.callTool({ name: 'post', arguments: given });
+    expect(structuredContent).toMatchObject({ status: 'done' });
+    expect((structuredContent as { value?: unknown }).value).toEqual(value);
   });
 
   it('the MCP server declares no notifications, since it has no stream for them', async () => {
