@@ -158,6 +158,17 @@ describe('the client of the MCP SDK', () => {
     expect(said(first.data)).toEqual([['dev', 'Done by dev.']]);
   });
 
+  it('the MCP client that names no conversation posts one id once, which another person may post too', async () => {
+    const client = await join();
+    const one = { content: 'Hello', to: ['dev'], id: 'no conversation', waitSeconds: 40 };
+    const first = await use(client, 'post', one);
+    const second = await use(client, 'post', one);
+    expect(second.data).toEqual({ ...first.data, duplicate: true });
+    const other = await use(await join('posts-and-no-more'), 'post', one);
+    expect(other.data).toMatchObject({ duplicate: false, index: 0 });
+    expect(other.data.conversation).not.toBe(first.data.conversation);
+  });
+
   it('the MCP client may name no conversation, and does not wait by default', async () => {
     const client = await join();
     const { data } = await use(client, 'post', { content: 'Hello' });

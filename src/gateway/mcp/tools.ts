@@ -12,7 +12,8 @@ import {
   unknownMentionsText,
 } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Identity, Role } from '../guard/access.ts';
+import { digest } from '../client-ids.ts';
+import { authorOf, type Identity, type Role } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { actingFor, ask, orElse, readTail, stoppedOf } from '../progress/ask.ts';
@@ -242,14 +243,18 @@ const post = tool({
   }),
   output: told,
   async call({ waitSeconds: seconds, name, files, ...given }, caller) {
-    const { daemon, newId, patiently } = caller;
+    const { daemon, identity, newId, patiently } = caller;
     const parts: unknown[] = [];
     for (const [at, file] of files.entries()) parts.push(await partOf(file, `files.${at}`, caller));
+    // The same `id` begins the same conversation.
+    const made =
+      given.id === undefined ? newId() : `mcp-${digest([authorOf(identity, ANONYMOUS), given.id])}`;
+    const conversation = given.conversation ?? made;
     const message = {
       ...given,
       ...(parts.length > 0 && { parts }),
-      conversation: given.conversation ?? newId(),
-      ...(given.to && { to: await slugsOf(daemon, given.to, given.conversation) }),
+      conversation,
+      ...(given.to && { to: await slugsOf(daemon, given.to, conversation) }),
       ...(name !== undefined && { author: { name } }),
     };
     const posted = await act(caller)('post', message);
@@ -313,7 +318,7 @@ async function partOf(
 async function slugsOf(
   daemon: GatewayPort,
   named: readonly string[],
-  conversation: string | undefined,
+  conversation: string,
 ): Promise<readonly string[]> {
   const { agents } = await ask(daemon, 'agents', {});
   const known = new Map(agents.map(({ slug, name }) => [slug, { slug, name }]));
@@ -328,8 +333,7 @@ async function slugsOf(
 }
 
 /** Slugs and names of the agents that were hired in a conversation, if it exists. */
-async function hiredIn(daemon: GatewayPort, conversation: string | undefined): Promise<[string, string][]> {
-  if (conversation === undefined) return [];
+async function hiredIn(daemon: GatewayPort, conversation: string): Promise<[string, string][]> {
   const found = await orElse(ask(daemon, 'conversation', { conversation }), null);
   return Object.entries(found?.agents ?? {}).flatMap(([slug, { hired }]) =>
     hired && !hired.dismissed ? [[slug, hired.name]] : [],
