@@ -158,6 +158,21 @@ describe('a file in a message of a standard protocol', () => {
     expect(posts()).toEqual([]);
   });
 
+  it('that is all of a message is an item of its conversation, without a text', async () => {
+    const { daemon, url } = await start();
+    const picture = { type: 'file', sha256: HASH(PNG), mediaType: 'image/png', size: 9 } as FilePart;
+    for (const [at, parts] of [[], [picture]].entries())
+      Object.assign(daemon.append('demo', '')[0] ?? {}, { content: at === 0 ? null : '', parts });
+    const image_url = addressOf(url, 'demo')(picture);
+    const item = {
+      ...{ id: 'msg_1_demo', type: 'message', status: 'completed', role: 'user' },
+      content: [{ type: 'input_image', image_url, detail: 'auto' }],
+    };
+    const read = async (path: string) => (await fetch(`${url}/v1/conversations/demo/items${path}`)).json();
+    expect(await read('')).toMatchObject({ data: [item] });
+    expect(await read('/msg_1_demo')).toEqual(item);
+  });
+
   it('is refused before anything is stored if another part of the message is wrong', async () => {
     const { daemon, send } = await start();
     await send(...v1([...image(PNG_URL), { type: 'video' }]));

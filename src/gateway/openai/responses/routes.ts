@@ -248,7 +248,7 @@ async function itemsOf(context: Request, routes: RouteContext, conversation: str
 }
 
 function isShown(entry: Entry): entry is MessageEntry {
-  if (entry.type !== 'message' || !entry.content) return false;
+  if (entry.type !== 'message' || !(entry.content || filesOf(entry).length > 0)) return false;
   return entry.role === 'user' || entry.role === 'assistant';
 }
 
@@ -276,7 +276,7 @@ function itemOf(entry: MessageEntry, { conversation, address }: Placed): Item {
   );
   return {
     ...{ id: `msg_${entry.index.toString(36)}_${conversation}`, type: 'message', status: 'completed' },
-    ...{ role: entry.role, content: [text, ...files] },
+    ...{ role: entry.role, content: entry.content || files.length === 0 ? [text, ...files] : files },
   } as Item;
 }
 
