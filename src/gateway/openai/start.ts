@@ -19,7 +19,8 @@ import { asSent, type ChatRequest, type Past, type Sender, sentPast } from './re
  * A request of OpenAI's protocols as a post, and the reply to it.
  *
  * OPENAI-START-1 A client that disconnects does not end the turn: the turn belongs to the conversation. With `stopOnDisconnect` of its
- *    token it ends those that its request started.
+ *    token it ends those that its request started, also where they start later, unless another request waits for the same reply: a
+ *    lost connection may be noticed after the request was repeated.
  * OPENAI-START-2 Requests that may belong to one conversation are processed one after another (`pick.ts`): of two that
  *    continue the same history or response, the second finds the first one's post.
  * OPENAI-START-3 A stream that fails before its first text has the status of the error: clients repeat a stream whose first
@@ -37,8 +38,8 @@ export interface Started {
   readonly reply: AsyncGenerator<Said, void>;
   /** Ends the reply. */
   readonly leave: () => void;
-  /** Ends its turns, where they are not over (OPENAI-START-1). */
-  readonly stop: () => Promise<void>;
+  /** The client has disconnected: ends the reply, and its turns as OPENAI-START-1 says. */
+  readonly gone: () => void;
 }
 
 /** Who asks, and what the body is. */
@@ -134,14 +135,47 @@ async function startReply(
 async function repliedTo(
   asked: Posted,
   arrivals: Arrivals,
-): Promise<Pick<Started, 'reply' | 'leave' | 'stop'>> {
-  const reply = await replyTo(asked);
-  return {
-    reply: saidBy(reply, arrivals.from(asked.index)),
-    leave: () => arrivals.close(),
-    stop: () => stopReply(asked),
+): Promise<Pick<Started, 'reply' | 'leave' | 'gone'>> {
+  const { context, routes, conversation, index } = asked;
+  const { onFault, closing } = routes;
+  const place = `${conversation} ${index}`;
+  let [reply, isWaiting]: [Reply | null, boolean] = [null, true];
+  waitFor(routes, place, 1);
+  const leave = () => {
+    if (isWaiting) waitFor(routes, place, -1);
+    isWaiting = false;
+    arrivals.close();
   };
+  const gone = () => {
+    const wasWaiting = isWaiting;
+    leave();
+    if (!wasWaiting || reply?.isOver || closing.aborted || !context.var.identity.stopOnDisconnect) return;
+    stopReply(asked, () => isWaitedFor(routes, place)).catch((error: unknown) =>
+      onFault(error, context.req.path),
+    );
+  };
+  try {
+    reply = await replyTo(asked);
+    return { reply: saidBy(reply, arrivals.from(index)), leave, gone };
+  } catch (error) {
+    if (context.req.raw.signal.aborted) gone();
+    else leave();
+    throw error;
+  }
 }
+
+/** How many requests wait for the reply at a place. */
+const waiting = new WeakMap<RouteContext, Map<string, number>>();
+
+function waitFor(routes: RouteContext, place: string, more: 1 | -1): void {
+  const counts = waiting.get(routes) ?? new Map<string, number>();
+  waiting.set(routes, counts);
+  const count = (counts.get(place) ?? 0) + more;
+  if (count > 0) counts.set(place, count);
+  else counts.delete(place);
+}
+
+const isWaitedFor = (routes: RouteContext, place: string) => waiting.get(routes)?.has(place) === true;
 
 /** As the verb `seed` takes it. */
 async function keepPast(seed: readonly Past[], upload: UploadContext): Promise<object[]> {
@@ -232,8 +266,8 @@ async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {
   return new Set(agents.filter(({ typed }) => typed).map(({ slug }) => slug));
 }
 
-/** Ends the turns of a reply that is not over, and waits until they have ended. */
-export async function stopReply(asked: Posted): Promise<void> {
+/** Ends the turns of a reply once they have begun, and waits until they have ended. `isKept`: asked then; it ends none. */
+export async function stopReply(asked: Posted, isKept = () => false): Promise<void> {
   const { context, routes, conversation, index } = asked;
   const daemon = routes.daemon(); // that of the request refuses once its client is gone
   const act = actingFor(daemon, context.var.identity, ANONYMOUS);
@@ -250,8 +284,8 @@ export async function stopReply(asked: Posted): Promise<void> {
   await cancelTurns(daemon, act, {
     ...{ conversation, index },
     async busy() {
-      const { isOver, busy } = await follow(() => true);
-      return isOver ? [] : busy;
+      const { isOver, busy } = await follow((reply) => reply.busy.length > 0 || isKept());
+      return isOver || isKept() ? [] : busy;
     },
     async ended() {
       await follow(() => false);
@@ -276,10 +310,7 @@ export async function answer(
 ): Promise<Response> {
   const { closing, heartbeatMs } = routes;
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);
-  const gone = () => {
-    started.leave();
-    if (context.var.identity.stopOnDisconnect && !closing.aborted) started.stop().catch(onFault);
-  };
+  const { gone } = started;
   if (rendering.isStream) {
     const frames = rendering.frames(await begun({ ...started, leave: gone }, routes), onFault);
     const response = eventStream(frames, { heartbeatMs, closing, onGone: gone, onFault });

@@ -123,7 +123,7 @@ interface Cancellation {
   readonly conversation: string;
   /** The index of the post. */
   readonly index: number;
-  /** Agents whose turns for the post are open, by the log as it is now. */
+  /** Agents whose turns for the post are open, by the log as it is now; empty: there is nothing to end. */
   readonly busy: () => Promise<readonly string[]>;
   /** Resolves when those turns have ended. */
   readonly ended: () => Promise<void>;
@@ -146,6 +146,7 @@ export async function cancelTurns(daemon: GatewayPort, act: Act, cancellation: C
   for (;;) {
     const { length } = await readLog(daemon, conversation, index);
     const agents = await busy();
+    if (agents.length === 0) return;
     const keys = agents.map((agent) => `${conversation} ${agent}`);
     const others = keys.flatMap((key) => running.get(key) ?? []);
     if (others.length > 0) {
