@@ -64,6 +64,8 @@ export class ChatSession {
   readonly #waiters: (() => void)[] = [];
   /** SESSION-6 */
   #files: readonly FilePart[] = [];
+  /** As typed, by hash. */
+  readonly #paths = new Map<string, string>();
   #failed = false;
   /** The text that the person was asked about (SESSION-3). */
   #doubtful: string | null = null;
@@ -124,6 +126,11 @@ export class ChatSession {
   /** Ends the session when its messages are acknowledged or the daemon does not answer. Returns those that are not. */
   leave(): Promise<readonly PostMessage[]> {
     return this.#outbox.leave();
+  }
+
+  /** The files of a message, as the person named them. */
+  pathsOf({ parts = [] }: PostMessage): readonly string[] {
+    return parts.flatMap((part) => (part.type === 'file' ? (this.#paths.get(part.sha256) ?? []) : []));
   }
 
   /** Records an earlier entry without printing it. */
@@ -201,7 +208,10 @@ export class ChatSession {
 
   async #attach(path: string): Promise<string> {
     const [file] = await sendFiles(this.#context, this.#client, [path], this.#options.actor.publisher);
-    if (file) this.#files = [...this.#files, file];
+    if (file) {
+      this.#files = [...this.#files, file];
+      this.#paths.set(file.sha256, path);
+    }
     return `with the next message: ${this.#files.map(fileLine).join(' ')}`;
   }
 

@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Entry, ParleyError } from '../../../src/client/index.ts';
 import {
   agent,
@@ -279,6 +282,31 @@ describe('chat on a terminal, while the daemon does not answer', () => {
     expect(lines[2]).toMatch(/^ {2}parley run fix 'two words' --conversation c --id [\da-f-]{36} --publ/);
     expect(lines).toHaveLength(3);
     expect(daemon.posts).toEqual([]);
+  });
+
+  it('the commands for messages with files name the files again', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'parley-chat-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const [plan, other] = [join(folder, 'my plan.txt'), join(folder, 'other.txt')];
+    for (const path of [plan, other]) writeFileSync(path, path);
+    const { daemon, running, type, text } = atTerminal();
+    await expect.poll(text).toContain('> ');
+    for (const [file, line] of [
+      [plan, 'look'],
+      [other, '/run fix it'],
+    ]) {
+      type(`/file ${file}\r`);
+      await expect.poll(text).toContain(`[file ${basename(file ?? '')}`);
+      daemon.reach(false);
+      type(`${line}\r`);
+      await expect.poll(() => text().match(/· kept/g)?.length).toBe(file === plan ? 1 : 2);
+    }
+    type('\u0004');
+    const [, said, ran] = (await running.done).err.split('\n');
+    expect(said).toMatch(
+      new RegExp(`^ {2}parley say c look --file '${plan}' --id [\\da-f-]{36} --publisher alice$`),
+    );
+    expect(ran).toMatch(/^ {2}parley run fix it .* --publisher alice +# without its files: .*other\.txt$/);
   });
 
   it('a person who leaves at once waits for the acknowledgement of the last message', async () => {

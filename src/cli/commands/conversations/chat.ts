@@ -133,7 +133,7 @@ async function chatOnTerminal(
     input.close();
     await scope.end();
   }
-  if (unsent.length > 0) context.note(unsentLines(context, unsent).join('\n'));
+  if (unsent.length > 0) context.note(unsentLines(context, session, unsent).join('\n'));
   return unsent.length > 0 ? 1 : 0;
 }
 
@@ -155,15 +155,19 @@ async function ownMessages(
   return typed;
 }
 
-/** With commands that post them, once. */
-function unsentLines(context: Context, unsent: readonly PostMessage[]): string[] {
-  const commands = unsent.map(({ conversation, content, id, workflow, to, author, publisher }) => {
+/** With commands that post them, once. `run` sends no files. */
+function unsentLines(context: Context, session: ChatSession, unsent: readonly PostMessage[]): string[] {
+  const commands = unsent.map((message) => {
+    const { conversation, content, id, workflow, to, author, publisher } = message;
     const text = quoted(printable(content));
+    const paths = session.pathsOf(message).map((path) => quoted(printable(path)));
+    const files = workflow ? '' : paths.map((path) => ` --file ${path}`).join('');
     const what = workflow
       ? `run ${quoted(workflow)} ${text} --conversation ${conversation}`
-      : `say ${conversation} ${text}${to ? ` --to ${to.join(',')}` : ''}`;
+      : `say ${conversation} ${text}${to ? ` --to ${to.join(',')}` : ''}${files}`;
     const as = author?.name === undefined ? '' : ` --as ${quoted(author.name)}`;
-    return `  ${context.command(`${what} --id ${id} --publisher ${publisher}${as}`)}`;
+    const without = workflow && paths.length > 0 ? `  # without its files: ${paths.join(' ')}` : '';
+    return `  ${context.command(`${what} --id ${id} --publisher ${publisher}${as}`)}${without}`;
   });
   const count = plural(unsent.length, 'message');
   return [`parley: the daemon did not acknowledge ${count}. To send what it does not have:`, ...commands];
