@@ -91,3 +91,8 @@ export function showBytes(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   return bytes < 999_500 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
+
+/** The path of the stored output of an entry, as its text shows it. */
+export function outputPath(conversation: string, entry: string): string {
+  return `@state/logs/tool-results/${conversation}/${entry}.json`;
+}

@@ -4,6 +4,7 @@ import {
   type Command,
   type Entry,
   filesOf,
+  outputPath,
   partsOf,
   quotedHistory,
   type SeededMessage,
@@ -12,7 +13,6 @@ import { batchesOf, hasVisible, ParleyError, type Refusal, sizeOf } from '../../
 import type { ConversationStore } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import { BYTES_OF_ONE, type PublisherLimits } from '../ingress/publisher-limits.ts';
-import { outputPath } from '../tools/entry-content.ts';
 
 interface Parts {
   readonly workers: Pick<Workers, 'existing' | 'submit'>;

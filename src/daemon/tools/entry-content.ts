@@ -3,6 +3,7 @@ import {
   type CallOutcome,
   type FilePart,
   firstCodePoints,
+  outputPath,
   PREVIEW_LENGTH,
   showBytes,
 } from '../../conversation/index.ts';
@@ -62,10 +63,6 @@ export function fitsPayload(fields: object, keeper: Pick<OutputContext, 'maxPayl
 
 export function hasReplacedArguments(given: Readonly<Record<string, unknown>>): boolean {
   return Object.hasOwn(given, TOO_LARGE_FIELD);
-}
-
-export function outputPath(conversation: string, id: string): string {
-  return `@state/logs/tool-results/${conversation}/${id}.json`;
 }
 
 async function keep(conversation: string, content: string, keeper: OutputContext): Promise<Kept> {

@@ -115,8 +115,12 @@ async function isOwnOutput(
   { conversation, conversations }: ToolContext,
 ): Promise<boolean> {
   if (owner === conversation) return true;
-  const entries = await conversations.entriesOf(conversation).catch(() => []);
-  return entries.some(({ id, copiedFrom }) => id === entry && copiedFrom === owner);
+  try {
+    const entries = await conversations.entriesOf(conversation);
+    return entries.some(({ id, copiedFrom }) => id === entry && copiedFrom === owner);
+  } catch {
+    return false; // it is being deleted
+  }
 }
 
 /** The newest file of this conversation whose hash begins so. */
