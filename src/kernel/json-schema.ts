@@ -63,9 +63,9 @@ export type ValueCheck = (value: unknown) => string | null | undefined;
 
 /** Compiled at first use. `name` is how faults call the value. */
 export function valueCheck(schema: JsonRecord, budget: CheckBudget, name: string): ValueCheck {
-  let validate: ValidateFunction | null | undefined;
+  let validate: ValidateFunction | undefined;
   return (value) => {
-    if (validate === undefined) validate = budget.spend(() => compiled(schema));
+    validate ??= budget.spend(() => compiled(schema)) ?? undefined; // without enough time: at the next use
     const check = validate;
     if (!check) return undefined;
     const isRight = budget.spend(() => check(value));

@@ -10,6 +10,27 @@ import {
 
 const budget = () => new CheckBudget(() => performance.now());
 const faultOf = (schema: unknown) => schemaFault(schema, budget());
+/** Takes CPU time. */
+const busy = (ms: number): true => {
+  for (const end = performance.now() + ms; performance.now() < end; );
+  return true;
+};
+
+it('a schema whose compilation ran out of time is compiled again when there is time', () => {
+  let passed = 0;
+  const spent = new CheckBudget(() => passed + performance.now());
+  while (spent.spend(() => busy(5))); // until there is not enough time
+  const properties = Object.fromEntries(
+    Array.from({ length: 200 }, (_, at) => [`p${at}`, { type: 'object', properties: { [`q${at}`]: {} } }]),
+  );
+  const large = valueCheck({ type: 'object', properties, required: ['p1'] }, spent, 'answer');
+  passed += 200; // 2 ms more
+  expect(large({ p1: {} })).toBeUndefined();
+  passed += 200_000;
+  expect(large({ p1: {} })).toBeNull();
+  expect(large({})).toContain('p1');
+});
+
 const check = (schema: JsonRecord, value: unknown) => valueCheck(schema, budget(), 'answer')(value);
 
 const PERSON = {
