@@ -437,7 +437,7 @@ function parsedUrl(text: string): ParsedUrl | null {
 /** A URL without a login gets the login of the first URL that has one. */
 function withLogins(servers: readonly ParsedUrl[]): string {
   const shared = servers.find(({ login }) => login !== null)?.login;
-  return servers.map(({ url, login }) => url.replace('://', `://${login ?? shared}@`)).join(',');
+  return servers.map(({ url, login }) => url.replace('://', () => `://${login ?? shared}@`)).join(',');
 }
 
 function tls(input: SettingsInput): Pick<NatsCredentials, 'tls'> {

@@ -73,6 +73,9 @@ describe('the settings of the daemon', () => {
       if (daemon.nats.kind !== 'url') throw new Error('not a url');
       expect(revealed(daemon.nats)).toMatchObject({ url: urls, password: 'p@ss' });
     }
+    const odd = { nats: 'nats://al:x$$y$&z@a,nats://bo:two@b' };
+    const { nats } = (await load({}, { flags: odd })).daemon;
+    expect(nats.kind === 'url' && revealed(nats).url).toBe(odd.nats);
     const each = { nats: 'nats://al:one@a,nats://bo:two@b,nats://c' };
     const { daemon } = await load({}, { flags: each });
     if (daemon.nats.kind !== 'url') throw new Error('not a url');

@@ -187,6 +187,10 @@ describe('what to do about a failed model call or a limit', () => {
     },
   );
 
+  it('the advice names the model as it is configured, whatever characters its name has', () => {
+    expect(adviceOn('UNAUTHORIZED', "a$&b$'")?.text).toContain("`models.a$&b$'.apiKey`");
+  });
+
   it('another try may succeed after other failures, and an agent in another process has no model here', () => {
     for (const code of ['RATE_LIMITED', 'TIMEOUT', 'toString', 'attempts', null])
       expect(adviceOn(code, 'big')).toBeNull();

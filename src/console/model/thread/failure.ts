@@ -25,7 +25,7 @@ export function adviceOn(code: string | null, model: string | undefined): Advice
   if (code === null) return null;
   if (Object.hasOwn(OF_ALL, code)) return OF_ALL[code] ?? null;
   if (!Object.hasOwn(OF_MODEL, code) || model === undefined) return null;
-  const text = `${OF_MODEL[code]?.replaceAll('MODEL', `models.${model}`)}`;
+  const text = `${OF_MODEL[code]?.replaceAll('MODEL', () => `models.${model}`)}`;
   return advice(text, 'agent');
 }
 
