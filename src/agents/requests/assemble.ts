@@ -308,15 +308,22 @@ const KEYWORDS: ReadonlySet<string> = new Set([
   'type',
 ]);
 
+const BESIDE_ALTERNATIVES: ReadonlySet<string> = new Set(['$schema', 'anyOf', 'description', 'title']);
+
 function isStrict(schema: unknown): boolean {
   if (!isRecord(schema) || Object.keys(schema).some((key) => !KEYWORDS.has(key))) return false;
   const { type, properties, required, additionalProperties, items, anyOf } = schema;
-  if (anyOf !== undefined) return Array.isArray(anyOf) && anyOf.every(isStrict);
+  if (anyOf !== undefined) {
+    const isAlone = Object.keys(schema).every((key) => BESIDE_ALTERNATIVES.has(key)); // so never the whole of a tool or an answer
+    return isAlone && Array.isArray(anyOf) && anyOf.every(isStrict);
+  }
   if (type === 'array') return isStrict(items);
   if (type !== 'object') return typeof type === 'string';
   const known = isRecord(properties) ? properties : {};
-  const named = new Set(Array.isArray(required) ? required : []);
-  const isClosed = additionalProperties === false && Object.keys(known).every((key) => named.has(key));
+  const named = new Set([required ?? []].flat());
+  const isSame =
+    named.size === Object.keys(known).length && Object.keys(known).every((key) => named.has(key));
+  const isClosed = additionalProperties === false && isSame;
   return isClosed && Object.values(known).every(isStrict);
 }
 

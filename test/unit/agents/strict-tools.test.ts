@@ -30,6 +30,10 @@ describe('a strict tool', () => {
       object({ path: { type: 'string', description: 'where' }, deep: { type: 'boolean' } }),
     ],
     ['lists and objects', object({ all: { type: 'array', items: object({ a: { type: 'integer' } }) } })],
+    [
+      'alternatives with a description',
+      object({ a: { description: 'd', anyOf: [object({}), { type: 'string' }] } }),
+    ],
     ['alternatives', object({ a: { anyOf: [{ type: 'string', enum: ['x'] }, { type: 'null' }] } })],
   ])('a tool with %s is strict', (_, parameters) => {
     expect(isStrict(parameters)).toBe(true);
@@ -43,6 +47,15 @@ describe('a strict tool', () => {
     ['a nested open object', object({ a: { type: 'array', items: { type: 'object' } } })],
     ['an argument of any type', object({ a: {} })],
     ['a schema that is no object', { type: 'string' }],
+    ['alternatives for all of it', { type: 'object', anyOf: [object({})] }],
+    ['alternatives beside closed arguments', object({ a: { type: 'string' } }, { anyOf: [object({})] })],
+    [
+      'alternatives beside what is not strict',
+      object({ a: { anyOf: [object({})], type: 'object', properties: { b: {} } } }),
+    ],
+    ['alternatives beside a list of anything', object({ a: { anyOf: [{ type: 'null' }], items: {} } })],
+    ['a required argument that it has not', object({ a: { type: 'string' } }, { required: ['a', 'b'] })],
+    ['required arguments that are no list', object({}, { required: 'a' })],
   ])('a tool with %s is not strict, and is sent unchanged', (_, parameters) => {
     const tool = toolWith(parameters);
     expect(strictTool(tool)).toBe(tool);
