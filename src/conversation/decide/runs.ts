@@ -59,11 +59,16 @@ export function refusalOfStart(builder: DecisionBuilder, message: Post, workflow
     'delivery interrupt': message.delivery === 'interrupt',
     'includeInContext false': message.includeInContext === false,
     isCollapsed: message.isCollapsed,
+    schema: message.schema,
   }).filter(([, given]) => given);
   if (besides.length > 0) {
     const names = besides.map(([name]) => name).join(', ');
     const message = `field workflow: it cannot be combined with ${names}`;
-    return refusal('INVALID_FIELD', message, 'leave that out: the agent of the first node receives the text');
+    return refusal(
+      'INVALID_FIELD',
+      message,
+      'leave that out: the agent of the first node receives the text, and `answers` of the workflow is the schema of its value',
+    );
   }
   const { run } = builder.state;
   if (!run) return null;

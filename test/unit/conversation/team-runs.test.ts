@@ -488,6 +488,11 @@ describe('a post with a workflow', () => {
       'INVALID_FIELD',
       'field workflow: it cannot be combined with includeInContext false',
     ],
+    [
+      { ...start, schema: { type: 'object' } },
+      'INVALID_FIELD',
+      'field workflow: it cannot be combined with schema',
+    ],
   ])('a post with the fields %j is refused as a whole', (more, code, message) => {
     const core = new TeamCore();
     const { entries, reply } = core.post('build a clock', more);
