@@ -1,6 +1,6 @@
 import type { Config } from '../../config/index.ts';
 import type { Entry } from '../../conversation/index.ts';
-import { type Log, messageOf, type Releasers, sleep, within } from '../../kernel/index.ts';
+import { type Log, messageOf, ParleyError, type Releasers, sleep, within } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { LogTraces, openSender, type Span, type SpanSender } from '../../traces/index.ts';
 
@@ -10,7 +10,8 @@ import { LogTraces, openSender, type Span, type SpanSender } from '../../traces/
  * EXPORTER-1  The logs are the queue: what is kept here is which conversations have unsent spans, and from which index. A
  *             collector that is down costs little memory, and never delays a turn; what it has not got when the daemon ends is not sent.
  * EXPORTER-2  A claim sends again what ended in the minute before it: the daemon that owned the conversation may be gone.
- * EXPORTER-3  Spans are dropped only if the collector refuses them for good. They are counted, and the first refusal is logged.
+ * EXPORTER-3  Spans are dropped only if the collector refuses them for good: these are counted, and the first refusal is logged;
+ *             or if their log is damaged. A log that cannot be read for a moment is read again.
  */
 const FLUSH_MS = 2_000;
 const MAX_PAUSE_MS = 60_000;
@@ -20,6 +21,7 @@ const OVERLAP_MS = 60_000;
 const BATCH = 512;
 /** Conversations whose entries are kept in memory for the next flush; of others the log is read. */
 const MOST_KEPT = 200;
+const DAMAGED: ReadonlySet<string> = new Set(['LOG_CORRUPT', 'LOG_UNREADABLE']);
 
 type ReadEntries = () => readonly Entry[];
 
@@ -128,10 +130,11 @@ export class TraceExporter {
     }
   }
 
-  async #spansOf(conversation: string, { from, since, entries: kept }: Unsent): Promise<Span[]> {
-    const { content, read } = this.#parts;
+  async #spansOf(conversation: string, unsent: Unsent): Promise<Span[]> {
+    const { from, since, entries: kept } = unsent;
+    const { content } = this.#parts;
     try {
-      const entries = kept ? kept() : await read(conversation);
+      const entries = kept ? kept() : await this.#read(conversation, unsent);
       if (entries === null) return [];
       const first = entries.findIndex(
         ({ index, createdAt }) => index >= from || Date.parse(createdAt) >= since,
@@ -144,6 +147,18 @@ export class TraceExporter {
         'the traces of a log cannot be computed',
       );
       return [];
+    }
+  }
+
+  /** Null: there is no log, or it is read again at the next flush. */
+  async #read(conversation: string, unsent: Unsent): Promise<readonly Entry[] | null> {
+    try {
+      return await this.#parts.read(conversation);
+    } catch (error) {
+      if (error instanceof ParleyError && DAMAGED.has(error.code)) throw error;
+      this.#add(conversation, unsent);
+      this.#failed(messageOf(error));
+      return null;
     }
   }
 

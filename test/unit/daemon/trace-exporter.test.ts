@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { TraceExporter } from '../../../src/daemon/observe/trace-exporter.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
 import type { Sent } from '../../../src/traces/otlp.ts';
 
 const NOW = Date.parse('2026-11-01T12:00:00Z');
@@ -12,7 +13,7 @@ const postAt = (index: number, time: number): Entry =>
     ...{ createdAt: new Date(time).toISOString(), author: { kind: 'person', id: 'alice', name: 'alice' } },
   }) as Entry;
 
-function createExporter(answers: Sent[] = [], logs: Record<string, Entry[]> = {}) {
+function createExporter(answers: Sent[] = [], logs: Record<string, Entry[]> = {}, faults: Error[] = []) {
   const sent: string[][] = [];
   const lines: string[] = [];
   const write = (_: object, message: string) => void lines.push(message);
@@ -30,7 +31,11 @@ function createExporter(answers: Sent[] = [], logs: Record<string, Entry[]> = {}
     },
     content: false,
     log: { info: write, warn: write, error: write },
-    read: async (id) => logs[id] ?? null,
+    read: async (id) => {
+      const fault = faults.shift();
+      if (fault) throw fault;
+      return logs[id] ?? null;
+    },
   });
   const append = (id: string, log: Entry[], from: number) =>
     exporter.appended(id, log.slice(from), () => log);
@@ -76,6 +81,20 @@ describe('the exporter of traces', () => {
     expect(sent).toEqual([['demo 1'], ['demo 1']]);
     expect(exporter.counts).toEqual({ sent: 1, dropped: 0, waiting: 0 });
     expect(lines.at(-1)).toBe('traces are sent again; none is lost');
+    await exporter.stop();
+  });
+
+  it.each([
+    ['later, if it could not be read for a moment', new Error('no connection'), { sent: 1, waiting: 0 }],
+    ['never, if it is damaged', new ParleyError('LOG_CORRUPT', 'line 3 is damaged'), { sent: 0, waiting: 0 }],
+  ])('the spans of a log that is read for them are sent %s (EXPORTER-3)', async (_, fault, counts) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const log = [postAt(0, NOW)];
+    const { exporter, append } = createExporter([DOWN], { demo: log }, [fault]);
+    append('demo', log, 0);
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(exporter.counts).toMatchObject(counts);
     await exporter.stop();
   });
 
