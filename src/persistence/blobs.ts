@@ -17,7 +17,8 @@ import { InOrder, type Storage, type StoredContent } from './storage.ts';
  * BLOBS-4 A deletion releases the files that its log names, by life, before it removes the log: it can be repeated, and a log that
  *         begins meanwhile under the same name keeps its files.
  * BLOBS-5 Any other claim of a log that is not there may be that of an append under way, so a sweep releases it an hour later.
- *         Content without a record and blobs that were never claimed are older: a person may still be writing the message.
+ *         Content without a record and blobs that no log claimed since their newest upload are older: a person may still be writing
+ *         the message.
  */
 type BlobRecord = Omit<BlobFacts, 'sha256'> & {
   /** ISO 8601: of the newest upload. */
@@ -26,6 +27,8 @@ type BlobRecord = Omit<BlobFacts, 'sha256'> & {
   readonly content: string;
   /** By log: when it claimed the blob (ISO 8601). */
   readonly in: Readonly<Record<string, string>>;
+  /** No log has claimed it since the newest upload. */
+  readonly unclaimed?: true;
   readonly erasing?: true;
 };
 /** Whether a claim is over. */
@@ -108,7 +111,7 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
       const storedAt = new Date().toISOString();
       isDone = !isStored || now?.content === name;
       replaced = (stored as BlobRecord | null)?.content ?? null;
-      return isDone ? { ...(now ?? { ...facts, in: {} }), content: name, storedAt } : null;
+      return isDone ? { ...(now ?? { ...facts, in: {} }), content: name, storedAt, unclaimed: true } : null;
     });
     if (isDone && replaced !== null && replaced !== name) await blobs.remove(replaced);
     return isDone;
@@ -135,8 +138,9 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
       await documents.change(`blob.${sha256}`, (stored) => {
         const known = alive(stored);
         if (known === null) throw missing(sha256);
-        const isKnown = known.in[log] !== undefined && !isBeginning;
-        return isKnown ? null : { ...known, in: { ...known.in, [log]: claimedAt } };
+        const { unclaimed, ...claimed } = known;
+        const isKnown = known.in[log] !== undefined && !isBeginning && !unclaimed;
+        return isKnown ? null : { ...claimed, in: { ...known.in, [log]: claimedAt } };
       });
       this.#storage.reach?.('blob-claimed');
     }
@@ -215,8 +219,8 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
   }
 
   /**
-   * Removes these logs from a record; true: no log may name the blob any more, and it was erased. `before`: erases one that none
-   * ever claimed, if it is older.
+   * Removes these logs from a record; true: no log may name the blob any more, and it was erased. One that was uploaded since the last
+   * claim stays (BLOBS-5). `before`: erases one that no log may name, if it is older.
    */
   #drop(sha256: string, isOver: IsOver, before: string | null): Promise<boolean> {
     const { documents, blobs } = this.#storage;
@@ -227,9 +231,8 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
         content = known?.erasing ? known.content : null;
         if (known === null || known.erasing) return null;
         const { logs, isLess } = without(known.in, isOver);
-        const isUnclaimed = !isLess && before !== null && known.storedAt < before;
-        if (Object.keys(logs).length > 0 || !(isLess || isUnclaimed))
-          return isLess ? { ...known, in: logs } : null;
+        const isErased = (isLess && !known.unclaimed) || (before !== null && known.storedAt < before);
+        if (Object.keys(logs).length > 0 || !isErased) return isLess ? { ...known, in: logs } : null;
         content = known.content;
         return { ...known, in: {}, erasing: true };
       });
@@ -272,7 +275,8 @@ function factsIn({
   storedAt: _,
   content: __,
   in: ___,
-  erasing: ____,
+  unclaimed: ____,
+  erasing: _____,
   ...facts
 }: BlobRecord): Omit<BlobFacts, 'sha256'> {
   return facts;

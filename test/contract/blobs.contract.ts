@@ -223,6 +223,27 @@ export function describeBlobs(current: () => ConversationStore, reopen: () => Pr
       expect(await textOf(current(), facts.sha256)).toBe('unnamed');
     });
 
+    it('a file that was uploaded again stays with the deletion of its last conversation, for a message that names it', async () => {
+      const { facts, part, content } = await putBlob(current(), 'the logo');
+      await begin('old', part);
+      await current().blobs.put(facts, content);
+      expect(await current().delete('old')).toMatchObject({ files: 0 });
+      expect(await current().blobs.sweep('2000-01-01T00:00:00.000Z')).toBe(0);
+      await begin('new', part);
+      expect(await textOf(current(), facts.sha256)).toBe('the logo');
+      await current().blobs.put(facts, content);
+      const { log } = await current().open('new');
+      await log.append(1, [entryWith(1, part)]); // names it after the upload
+      await log.close();
+      expect(await current().delete('new')).toMatchObject({ files: 1 });
+      expect(await current().blobs.facts(facts.sha256)).toBeNull();
+      await putBlob(current(), 'the logo');
+      await begin('demo', part);
+      await putBlob(current(), 'the logo');
+      await current().delete('demo');
+      expect(await current().blobs.sweep(LATER)).toBe(1);
+    });
+
     it('a sweep releases the claim of a log that never began, after its time', async () => {
       const { part, facts } = await putBlob(current(), 'claimed');
       const { log } = await current().open('demo');
