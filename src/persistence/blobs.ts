@@ -168,7 +168,7 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
   }
 
   /** Each list is read before what refers to it is written: content, records. */
-  async sweep(before: string): Promise<number> {
+  async sweep(before: string, signal?: AbortSignal): Promise<number> {
     const { documents, blobs } = this.#storage;
     const contents = await blobs.list();
     const records = await documents.entries('blob.');
@@ -177,6 +177,7 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
     const gone = new Map<string, boolean>();
     let erased = 0;
     for (const [sha256, stored] of records) {
+      if (signal?.aborted) return erased;
       for (const log of Object.keys((stored as BlobRecord).in))
         if (!gone.has(log)) gone.set(log, !(await this.#isThere(log)));
       const isOver: IsOver = (log, claimedAt) => gone.get(log) === true && claimedAt < claimedBefore;
@@ -184,6 +185,7 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
     }
     const used = new Set([...records.values()].map((stored) => (stored as BlobRecord).content));
     for (const name of contents) {
+      if (signal?.aborted) return erased;
       if (used.has(name) || ((await blobs.storedAt(name)) ?? before) >= before) continue;
       await this.#order.run(name, async () => {
         const stored = (await documents.get(`blob.${name}`)) as BlobRecord | null; // of `<sha256>.tmp`: that of the blob

@@ -239,9 +239,9 @@ export interface Blobs {
   isIn(conversation: string, sha256: string): Promise<boolean>;
   /**
    * Finishes interrupted deletions, and erases what no conversation names and was stored before this time (ISO 8601). Returns the
-   * number of erased blobs.
+   * number of erased blobs. The end of `signal` ends it early; the next sweep does the rest.
    */
-  sweep(before: string): Promise<number>;
+  sweep(before: string, signal?: AbortSignal): Promise<number>;
   /** A repair, while no log is open: the records say what these logs name. Those of other conversations stay. */
   rebuild(logs: ReadonlyMap<string, NamedFiles>): Promise<void>;
 }

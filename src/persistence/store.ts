@@ -206,9 +206,9 @@ class Store implements ConversationStore {
   }
 
   /** One that is open is left for later. */
-  async finishDeletions(): Promise<void> {
+  async finishDeletions(signal?: AbortSignal): Promise<void> {
     for (const conversation of await this.#documents.keys('deleting.'))
-      if (!this.#open.has(conversation)) await this.#finishDeletion(conversation);
+      if (!signal?.aborted && !this.#open.has(conversation)) await this.#finishDeletion(conversation);
   }
 
   async #isNoted(conversation: string): Promise<boolean> {
@@ -244,9 +244,9 @@ class Store implements ConversationStore {
         );
       }),
       isIn: admitted((conversation, sha256) => blobs.isIn(conversation, sha256)),
-      sweep: admitted(async (before) => {
-        await this.finishDeletions();
-        return blobs.sweep(before);
+      sweep: admitted(async (before, signal) => {
+        await this.finishDeletions(signal);
+        return blobs.sweep(before, signal);
       }),
       rebuild: admitted((logs) => blobs.rebuild(logs)),
     };

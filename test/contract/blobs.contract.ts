@@ -214,6 +214,13 @@ export function describeBlobs(current: () => ConversationStore, reopen: () => Pr
       expect(await current().blobs.sweep(LATER)).toBe(0);
     });
 
+    it('a sweep ends early with its signal, and a later one does the rest', async () => {
+      const files = [await putBlob(current(), 'one'), await putBlob(current(), 'two')];
+      expect(await current().blobs.sweep(LATER, AbortSignal.abort())).toBe(0);
+      for (const { facts } of files) expect(await current().blobs.facts(facts.sha256)).toEqual(facts);
+      expect(await current().blobs.sweep(LATER)).toBe(2);
+    });
+
     it('a put of a stored blob counts as a new upload', async () => {
       const { facts, content } = await putBlob(current(), 'unnamed');
       await new Promise((resolve) => setTimeout(resolve, 5));

@@ -18,7 +18,7 @@ import type { ListedRow } from '../conversations/projections.ts';
  * RETENTION-4  A clock that was set forward makes everything due. A daemon that runs deletes within the hour what becomes
  *              due, so the newest that is due is seldom a week beyond its age (`isOverdue`). If it is, nothing is deleted.
  * RETENTION-5  At the same times, uploads that no message named for a day are erased, and interrupted deletions finished
- *              (`Blobs.sweep`).
+ *              (`Blobs.sweep`). A stop does not wait for the rest of it.
  */
 
 const HOURLY_MS = 3_600_000;
@@ -47,7 +47,7 @@ export class Retention {
   readonly #parts: RetentionParts;
   #timer: NodeJS.Timeout | null = null;
   #running: Promise<unknown> = Promise.resolve();
-  #isStopped = false;
+  readonly #stopping = new AbortController();
 
   constructor(parts: RetentionParts) {
     this.#parts = parts;
@@ -58,16 +58,16 @@ export class Retention {
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
+    this.#stopping.abort();
     clearTimeout(this.#timer ?? undefined);
     await this.#running;
   }
 
   #next(afterMs: number): void {
-    if (this.#isStopped) return;
+    if (this.#stopping.signal.aborted) return;
     this.#timer = setTimeout(() => {
       this.#running = this.tick().then(async (isWhole) => {
-        if (isWhole) await this.sweep();
+        if (isWhole && !this.#stopping.signal.aborted) await this.sweep();
         this.#next(isWhole ? HOURLY_MS : SOON_MS);
       });
     }, afterMs);
@@ -77,7 +77,7 @@ export class Retention {
   async sweep(): Promise<void> {
     const { blobs, log, now } = this.#parts;
     try {
-      const files = await blobs.sweep(new Date(now() - UNNAMED_MS).toISOString());
+      const files = await blobs.sweep(new Date(now() - UNNAMED_MS).toISOString(), this.#stopping.signal);
       if (files > 0) log.info({ files }, 'retention: erased files that no message names');
     } catch (error) {
       log.warn(
@@ -142,7 +142,7 @@ export class Retention {
     const lastEntryBefore = new Date(now() - (config.conversations ?? 0)).toISOString();
     let conversations = 0;
     for (const { id } of due) {
-      if (this.#isStopped || conversations === MOST_AT_ONCE) break;
+      if (this.#stopping.signal.aborted || conversations === MOST_AT_ONCE) break;
       if (!(await isOurs(id))) continue;
       const body = { conversation: id, lastEntryBefore };
       const answer = await handle({ endpoint: 'delete', publisher: null, body });

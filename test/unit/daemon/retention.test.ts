@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RetentionConfig } from '../../../src/config/index.ts';
 import { Retention } from '../../../src/daemon/api/retention.ts';
+import type { Blobs } from '../../../src/persistence/index.ts';
 import { putBlob } from '../../contract/blobs.contract.ts';
 import { createDaemon, type TestDaemon } from './daemon.ts';
 
@@ -30,7 +31,11 @@ describe('retention', () => {
   }
   const tick = (isOurs = true, deadLetters: number | null = null, conversations: number | null = 90 * DAY) =>
     retention(isOurs, { conversations, deadLetters }).tick();
-  const retention = (isOurs = true, config: RetentionConfig = { conversations: null, deadLetters: null }) =>
+  const retention = (
+    isOurs = true,
+    config: RetentionConfig = { conversations: null, deadLetters: null },
+    blobs: Pick<Blobs, 'sweep'> = daemon.runtime.store.blobs,
+  ) =>
     new Retention({
       config,
       eraser: {
@@ -44,7 +49,7 @@ describe('retention', () => {
       isOurs: async () => isOurs,
       firstAfterMs: 0,
       now: () => now,
-      blobs: daemon.runtime.store.blobs,
+      blobs,
       log: daemon.runtime.log,
     });
   const left = async () => (await daemon.workers.rows()).map(({ id }) => id);
@@ -61,6 +66,22 @@ describe('retention', () => {
     await expect.poll(() => blobs.facts(facts.sha256)).toBeNull();
     await started.stop();
     expect(daemon.lines.filter((line) => line.includes('"files":1')).length).toBe(1);
+  });
+
+  it('a stop ends a sweep of files', async () => {
+    let begun = () => {};
+    const isBegun = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const sweep = (_: string, signal?: AbortSignal) =>
+      new Promise<number>((resolve) => {
+        begun();
+        signal?.addEventListener('abort', () => resolve(0));
+      });
+    const running = retention(true, undefined, { sweep });
+    running.start();
+    await isBegun;
+    await running.stop();
   });
 
   it('a sweep that fails is reported and does not end the daemon', async () => {
