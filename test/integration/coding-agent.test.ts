@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { CodingAgent } from '../../src/acp/index.ts';
 import { fileLine } from '../../src/conversation/index.ts';
 import { findType } from '../../src/daemon/files/files.ts';
-import { ParleyError } from '../../src/kernel/index.ts';
+import { ParleyError, sleep } from '../../src/kernel/index.ts';
 import { newFolder } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
@@ -54,6 +54,7 @@ async function agentWith(
   idleSeconds = 20,
   state = '',
   files: Store = memoryStore(),
+  more: { readonly withdrawnMs?: number } = {},
 ) {
   const folder = state || (await newFolder());
   const agent = new CodingAgent({
@@ -63,6 +64,7 @@ async function agentWith(
     idleSeconds,
     ...(idleSeconds === 1 && { cancelMs: 200 }), // so that a test of silence is short
     files,
+    ...more,
   });
   open.add(agent);
   return { agent, folder };
@@ -274,6 +276,21 @@ describe('a coding agent', () => {
     await expect(stopped).rejects.toThrow('offered again');
     expect((await second).content).toMatch(/I was told/);
   }, 4_000);
+
+  it.each([
+    ['soon has the calls of its first prompt', 60_000, ['build it']],
+    ['too late has none of the calls of its first prompt', 1, undefined],
+  ])('CODING-AGENT-6: a turn that is offered again %s', async (_, withdrawnMs, titles) => {
+    const { agent } = await agentWith([], 20, '', memoryStore(), { withdrawnMs });
+    const first = turnOf('work build it');
+    const stopped = agent.handle(first.turn);
+    await until(() => first.shown.length > 0);
+    first.abort.abort(new Error('offered again'));
+    await expect(stopped).rejects.toThrow('offered again');
+    await sleep(20);
+    const { reported } = await agent.handle(turnOf('hello').turn);
+    expect(reported?.map(({ title }) => title)).toEqual(titles);
+  });
 
   itLong(
     'a turn that ends with a process that another conversation had to end says why, and the next one works',

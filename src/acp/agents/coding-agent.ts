@@ -40,7 +40,7 @@ import { Updates } from './updates.ts';
  * CODING-AGENT-4 A turn without any update for `idleSeconds` fails and is cancelled. Waiting for a person does not count.
  * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn.
  * CODING-AGENT-6 A turn waits for the end of the one before in its conversation: a daemon that restarted offers it again while the
- *                session still has the first prompt. The calls of that prompt are reported with the turn.
+ *                session still has the first prompt. The calls of that prompt are reported with the turn, for an hour.
  */
 
 export interface CodingAgentSettings extends AgentCommand {
@@ -48,9 +48,12 @@ export interface CodingAgentSettings extends AgentCommand {
   readonly files: FileStore;
   /** For a process to stop a turn that was cancelled (CODING-AGENT-3). Absent: 5 s. */
   readonly cancelMs?: number;
+  /** How long the calls of a turn that was taken back are kept (CODING-AGENT-6). Absent: an hour. */
+  readonly withdrawnMs?: number;
 }
 
 const CANCEL_MS = 5_000;
+const WITHDRAWN_MS = 3_600_000;
 
 /** A turn that runs in a session. */
 interface Running {
@@ -89,8 +92,8 @@ export class CodingAgent {
   readonly #costs = new SessionCosts();
   /** By conversation: its newest turn. */
   readonly #handling = new Map<string, Promise<AcpAnswer>>();
-  /** By conversation: a turn that was taken back. */
-  readonly #withdrawn = new Map<string, Running>();
+  /** By conversation: the calls of a turn that was taken back. */
+  readonly #withdrawn = new Map<string, { readonly turnId: string; readonly updates: Updates }>();
   /** By session. */
   readonly #running = new Map<string, Running>();
 
@@ -126,7 +129,7 @@ export class CodingAgent {
       const session = await this.#until(beginning, running.silence.signal, () => connection.close());
       return await this.#prompt(running, session, connection);
     } catch (error) {
-      if (turn.signal.aborted) this.#withdrawn.set(turn.conversation, running);
+      if (turn.signal.aborted) this.#withdraw(running);
       turn.signal.throwIfAborted();
       throw Object.assign(connection.failure(error), takePrompt(running));
     } finally {
@@ -139,7 +142,16 @@ export class CodingAgent {
   #callsBefore({ conversation, turnId }: OfferedTurn): Updates | undefined {
     const before = this.#withdrawn.get(conversation);
     this.#withdrawn.delete(conversation);
-    return before?.turn.turnId === turnId ? before.updates : undefined;
+    return before?.turnId === turnId ? before.updates : undefined;
+  }
+
+  /** It may be offered again, or was stopped for good. */
+  #withdraw({ turn: { conversation, turnId }, updates }: Running): void {
+    const withdrawn = { turnId, updates };
+    this.#withdrawn.set(conversation, withdrawn);
+    const drop = () =>
+      this.#withdrawn.get(conversation) === withdrawn && this.#withdrawn.delete(conversation);
+    setTimeout(drop, this.#settings.withdrawnMs ?? WITHDRAWN_MS).unref();
   }
 
   /** Closes when no turn runs. */
