@@ -168,6 +168,8 @@ class Exchange {
   #failure: ParleyError | null = null;
   /** The value of the run that the post started. */
   #result: unknown;
+  /** An agent ended the run: the turns of other branches are aborted (RUN-BRANCH-4). */
+  #hasResult = false;
   /** What the newest error or limit says, by turn. */
   readonly #why = new Map<string, string>();
 
@@ -190,7 +192,10 @@ class Exchange {
       this.#unread.delete(taken.agent);
     }
     if (taken?.messages.some((index) => this.#delegated.has(index))) this.#delegated.add(taken.turnId);
-    if (entry.type === 'run-ended') this.#result = entry.value;
+    if (entry.type === 'run-ended') {
+      this.#result = entry.value;
+      this.#hasResult = entry.author.kind === 'agent';
+    }
     if (entry.type === 'delegation-requested') this.#delegated.add(entry.index);
     else if (entry.type === 'limit-reached') this.#why.set(entry.turnId ?? '', entry.content);
     else if (entry.type === 'turn-ended' && !this.#delegated.has(entry.turnId)) this.#end(entry);
@@ -250,7 +255,7 @@ class Exchange {
   #end({ agent, turnId, outcome }: EntryOf<'turn-ended'>): void {
     const why = this.#why.get(turnId);
     if (outcome === 'failed') this.#failure ??= agentFailed(why ?? `the turn of ${agent} failed`);
-    if (outcome === 'aborted')
+    if (outcome === 'aborted' && !this.#hasResult)
       this.#failure ??= new ParleyError('AGENT_STOPPED', `the turn of ${agent} was stopped`, {
         hint: LOG_SAYS,
       });

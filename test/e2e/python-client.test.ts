@@ -273,6 +273,26 @@ print(json.dumps([answer.text, answer.value, [entry["type"] for entry in answer.
     expect(printed).toEqual([['It is built.', { parts: 7 }, 1]]);
   });
 
+  it('`ask` takes no turn for stopped that is aborted because another branch ended the run', async () => {
+    const printed = await python(`
+from parley.client import _Progress
+for kind in ("agent", "system"):
+    progress = _Progress("c", {"index": 0, "agents": ["pm"]}, {"length": 1, "agents": {}})
+    entries = [
+        {"type": "turn-started", "turnId": "t", "agent": "pm", "trigger": [0]},
+        {"type": "run-ended", "turnId": "t", "outcome": "done", "value": 7},
+        {"type": "turn-ended", "turnId": "t", "agent": "pm", "outcome": "aborted"},
+    ]
+    for index, entry in enumerate(entries, 1):
+        progress.take({"index": index, "author": {"kind": kind, "id": "pm"}, **entry})
+    print(json.dumps([progress.is_over, progress._result, progress._failure and progress._failure.code]))
+`);
+    expect(printed).toEqual([
+      [true, 7, null],
+      [true, 7, 'AGENT_STOPPED'],
+    ]);
+  });
+
   itLong(
     'a post with the same id is one entry, a file arrives whole, and following survives a daemon that is killed',
     async () => {

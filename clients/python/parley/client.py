@@ -252,6 +252,7 @@ class _Progress:
         self._newest = None  # the turn of the newest entry
         self._why = {}  # by turn: the code and message of its newest error or limit
         self._last = self._valued = self._failure = self._result = None
+        self._is_run_over = False
 
     def take(self, entry):
         """The calls that the author of the post answers: (place, name, arguments)."""
@@ -274,6 +275,7 @@ class _Progress:
                 self.outstanding.update((entry["index"], agent) for agent in entry.get("to", []))
             if kind == "run-ended":
                 self._result = entry.get("value")
+                self._is_run_over = entry["author"]["kind"] == "agent"  # it aborts the turns of other branches
             if kind == "delegation-requested":
                 self._delegated.add(entry["index"])
             if kind == "limit-reached":
@@ -326,6 +328,8 @@ class _Progress:
             "limited": ("LIMIT_REACHED", message or f"the turn of {agent} reached a limit", "`parley resume` continues it"),
         }
         self.turns[turn] = entry["outcome"] == "waiting"
+        if entry["outcome"] == "aborted" and self._is_run_over:
+            return
         if entry["outcome"] in endings and turn not in self._delegated:
             self._failure = self._failure or ParleyError(*endings[entry["outcome"]])
 

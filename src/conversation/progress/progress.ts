@@ -152,6 +152,8 @@ export class Progress {
   /** Live text by message. */
   readonly #texts = new Map<string, ReturnType<typeof newTexts>>();
   #ending: Ending = { kind: 'completed' };
+  /** An agent ended the run: the turns of other branches are aborted (RUN-BRANCH-4), which is no failure. */
+  #hasResult = false;
   #failure: Refusal | null = null;
   #limit: Refusal | null = null;
   #isSilent: boolean;
@@ -252,6 +254,7 @@ export class Progress {
     const taken = turnInputOf(entry);
     if (taken) this.#begin(taken);
     else if (entry.type === 'turn-ended') this.#end(entry);
+    else if (entry.type === 'run-ended') this.#hasResult = entry.author.kind === 'agent';
     else if (entry.type === 'limit-reached' && this.#own.has(entry.turnId ?? '')) {
       this.#limit = refusal('LIMIT_REACHED', entry.content);
     } else if (entry.type === 'message' && entry.partType === 'error') {
@@ -284,7 +287,7 @@ export class Progress {
     const limited = refusal('LIMIT_REACHED', `the turn of ${entry.agent} was limited`);
     if (entry.outcome === 'failed') this.#ending = { kind: 'failed', refusal: this.#failure ?? failed };
     else if (entry.outcome === 'limited') this.#ending = { kind: 'limited', refusal: this.#limit ?? limited };
-    else this.#ending = { kind: entry.outcome };
+    else if (!(entry.outcome === 'aborted' && this.#hasResult)) this.#ending = { kind: entry.outcome };
   }
 
   #emit(entry: Entry): void {

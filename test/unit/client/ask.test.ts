@@ -95,6 +95,18 @@ describe('two people ask in one conversation at the same time', () => {
     expect(await answerTo(core, 'slow')).toMatchObject({ content: 'Slow.' });
   });
 
+  it('a branch that ends the own run is its answer: the aborted turns of the other branches reject nothing', async () => {
+    const core = new TeamCore({ slugs: ['pm', 'dev', 'qa', 'doc'] });
+    const complete = (outcome: string): Called => ['complete_node', { outcome, summary: outcome }];
+    core.post('build', { by: 'ann', workflow: 'side' });
+    core.act('pm', null, complete('planned'));
+    core.act('dev', 'It is dropped.', complete('dropped'));
+    expect(await answerTo(core, 'build', 'side')).toBeUndefined();
+    core.act('doc', null, complete('described'));
+    expect(core.outcomes('doc')).toEqual(['aborted']);
+    expect(await answerTo(core, 'build', 'side')).toBeDefined();
+  });
+
   it('each node of the own run, also side by side, continues it', async () => {
     const core = new TeamCore({ slugs: ['pm', 'dev', 'qa', 'doc'] });
     const complete = (outcome: string): Called => ['complete_node', { outcome, summary: outcome }];

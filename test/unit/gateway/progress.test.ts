@@ -40,6 +40,16 @@ describe('the events of a post', () => {
     expect(steps.at(-1)).toEqual({ kind: 'over', ending: { kind: 'completed' } });
   });
 
+  it.each([
+    ['a branch ended the run', base.author, 'completed'],
+    ['the daemon gave the run up', { kind: 'system', id: 'parley', name: 'Parley' }, 'aborted'],
+  ])('a turn that is aborted since %s: %s', (_, author, kind) => {
+    const over = { ...base, author, index: 2, type: 'run-ended', runId: 'r', outcome: 'done' } as Entry;
+    const progress = new Progress({ agent: null, posts: [{ index: 0, agents: ['pm'] }] });
+    const steps = [...progress.accept(entries(begun(1), over, ended(3, 'aborted')))];
+    expect(steps.at(-1)).toEqual({ kind: 'over', ending: { kind } });
+  });
+
   it('text of a retried call is not sent twice, and other text waits for the entry', () => {
     const again = tell(entries(begun(1)), live(0, 'One'), live(0, 'One', 'd'), live(1, ' two', 'd'));
     expect(words(again)).toEqual(['One', ' two']);
