@@ -133,7 +133,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
 /** Files are dropped anywhere: the browser would leave the page for them. True: they are above it. */
 function useDrop(onDrop: (file: File) => void): boolean {
   const [isOver, setOver] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const ended = new AbortController();
     const onDrag = (event: DragEvent) => {
       const { dataTransfer, type, relatedTarget } = event;
