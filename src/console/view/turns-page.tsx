@@ -36,7 +36,7 @@ const RATED = [
   ['down', 'Rated down'],
 ] as const;
 const TEXTS = { model: 'Model', tool: 'Tool', conversation: 'Conversation' } as const;
-/** Texts that are offered, and what each stands for. */
+/** The values that each text filter offers, with a label. */
 const OFFERED: Readonly<Record<keyof typeof TEXTS, () => (readonly [text: string, label?: string])[]>> = {
   model: () => models.value.map((name) => [name]),
   tool: () => [...new Set(agents.value.flatMap(({ tools }) => tools))].sort().map((name) => [name]),

@@ -21,7 +21,7 @@ import type { StoreNames } from './streams.ts';
  *
  * BUCKET-DOCUMENTS-1 A removed document leaves nothing in the bucket, not even a delete marker.
  * BUCKET-DOCUMENTS-2 A change that depends on the stored value is compare-and-set. Single reads ask the leader, since a replica
- *                    may lag. A list of values has each document that is there during the whole read, whoever changes it.
+ *                    may lag. A list of values has each document that exists during the whole read, also if it changes meanwhile.
  * BUCKET-DOCUMENTS-3 A durable document that is too large for a message is an object of the same name. Its key is durable before
  *                    the object, so that every stored object can be found and removed. Its parts may come from a replica that
  *                    lags: a damaged one is read again before it is reported.

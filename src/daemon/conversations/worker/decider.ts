@@ -416,7 +416,7 @@ function skipped(
   return failedAttempt(asked, helping(fault.code, asked, others), fault.code, fault.message);
 }
 
-/** Null: nobody is left to ask. */
+/** Null: no other candidate is left. */
 export function failedAttempt(
   { model, key }: ModelCandidate,
   [next]: readonly ModelCandidate[],
