@@ -9,12 +9,6 @@
  */
 export { CodingAgent } from './agents/coding-agent.ts';
 export { diagnose } from './agents/connection.ts';
-export type {
-  AcpAnswer,
-  AcpProgress,
-  OfferedTurn,
-  ToolRequest,
-  TurnMessage,
-} from './agents/turn.ts';
+export type { AcpAnswer, AcpProgress, OfferedTurn, ToolRequest } from './agents/turn.ts';
 export { promptFor } from './agents/turn.ts';
 export { serveAcp } from './editors/server.ts';

@@ -1,5 +1,6 @@
 import type { Entry, LiveChunk } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
+import type { RequestOf } from './contract.ts';
 import type {
   Delivery,
   DeliveryHead,
@@ -159,13 +160,8 @@ export interface DeadLetter extends Partial<LetterOrigin> {
   readonly refused?: RefusedRuns;
 }
 
-export interface DeadLetterQuery {
-  /** Only letters older than this one. */
-  readonly before?: number | undefined;
+export interface DeadLetterQuery extends RequestOf<'dead'> {
   readonly limit: number;
-  readonly publisher?: string | undefined;
-  readonly conversation?: string | undefined;
-  readonly code?: string | undefined;
 }
 
 /** Refused posts, kept until they are removed or the stream is full. */

@@ -1,5 +1,6 @@
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { NatsOptions } from '../bus/nats/index.ts';
 import {
   errnoOf,
   isRecord,
@@ -54,22 +55,12 @@ export interface TokenOwner {
  * `<data>/connection.json`: the address that a running daemon leaves for the commands. It holds credentials: its mode is
  * always 0600, and it is replaced atomically.
  */
-export interface ConnectionFile {
+export interface ConnectionFile extends Omit<NatsOptions, 'url' | 'name' | 'waitForServer' | 'noEcho'> {
   /**
    * As for `--nats`: several servers, separated by commas. Without credentials, unless those of the servers differ. In the
    * file, `url` is the first server and `urls` has all of several.
    */
   readonly url: string;
-  readonly user?: string;
-  readonly password?: string;
-  readonly token?: string;
-  /** Paths, as configured. */
-  readonly passwordFile?: string;
-  readonly tokenFile?: string;
-  readonly credentials?: string;
-  readonly nkey?: string;
-  readonly inboxPrefix?: string;
-  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
   /** The daemon's `subjectPrefix`. */
   readonly prefix: string;
   /** The URL of its HTTP server; absent: it has none. */
@@ -82,8 +73,6 @@ export interface ConnectionFile {
   readonly codeFor?: readonly TokenOwner[] | undefined;
   /** Its conversations are on the server; absent: in its data directory. */
   readonly store?: 'jetstream' | undefined;
-  /** The daemon runs the nats-server itself. */
-  readonly managed?: true;
   /** The daemon's process. */
   readonly pid: number;
 }

@@ -1,4 +1,4 @@
-import type { Entry, FilePart, Spent } from '../conversation/index.ts';
+import type { AuditedCall, Entry, FilePart, Spent } from '../conversation/index.ts';
 import type { ParleyError } from '../kernel/index.ts';
 
 /**
@@ -120,16 +120,11 @@ export interface IngressPosition {
 }
 
 /** A tool call as its runner recorded it. Repair may take a result from it: the only source besides the log (L1). */
-export interface AuditRecord {
+export interface AuditRecord extends AuditedCall {
   readonly type: 'ToolCallRequested' | 'ToolCallStarted' | 'ToolCallCompleted';
-  /** `entry`: the index of the assistant entry; `position`: the call's position in it (L10). */
-  readonly call: { readonly entry: number; readonly position: number };
-  readonly tool: string;
   /** ISO 8601. */
   readonly at: string;
   readonly arguments?: string;
-  readonly result?: string;
-  readonly files?: readonly FilePart[];
 }
 
 export interface AuditTrail {
@@ -209,15 +204,7 @@ export interface BackupMark {
 }
 
 /** What is known of a file's content. */
-export interface BlobFacts {
-  readonly sha256: string;
-  readonly mediaType: string;
-  /** Bytes. */
-  readonly size: number;
-  /** Pixels of a picture. */
-  readonly width?: number;
-  readonly height?: number;
-}
+export type BlobFacts = Omit<FilePart, 'type' | 'name'>;
 
 /**
  * The content of files, once for each SHA-256. An append whose entries name a blob that is not stored rejects with

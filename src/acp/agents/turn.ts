@@ -1,33 +1,27 @@
 import { createHash } from 'node:crypto';
 import type { ContentBlock, PromptCapabilities } from '@agentclientprotocol/sdk';
+import type { AgentAnswer, AgentTurn, OfferedTool } from '../../client/index.ts';
 import {
   AWAY_MARKER,
   type FilePart,
   fileLine,
   PERMITS,
   type SentPrompt,
-  type Usage,
   unseenFileLine,
 } from '../../conversation/index.ts';
 import { messageOf } from '../../kernel/index.ts';
 import { blockRefusal, fileBlock, isText } from '../blocks.ts';
 
-/** A turn that a coding agent is offered: what the agent needs of it, a part of `AgentTurn` of the client library, and the prompt. */
-export interface OfferedTurn {
-  readonly conversation: string;
-  readonly turnId: string;
+/** A turn that a coding agent is offered: what the agent needs of it, and the prompt. */
+export interface OfferedTurn
+  extends Pick<
+    AgentTurn,
+    'conversation' | 'turnId' | 'sessionId' | 'missed' | 'signal' | 'write' | 'think' | 'showCall'
+  > {
   readonly messages: readonly TurnMessage[];
   readonly tools: readonly TurnTool[];
-  /** The agent's session in this conversation. */
-  readonly sessionId?: string;
-  /** Places in `messages` that this session has not been told. */
-  readonly missed?: readonly number[];
   /** Messages that arrived while tools ran; grows. */
   readonly news: readonly TurnMessage[];
-  readonly signal: AbortSignal;
-  write(delta: string): void;
-  think(delta: string): void;
-  showCall(id: string, name: string): void;
   callTools(
     calls: readonly ToolRequest[],
     content?: string,
@@ -44,44 +38,18 @@ export interface TurnMessage {
   readonly tool_call_id?: string;
 }
 
-export interface TurnTool {
-  readonly function: {
-    readonly name: string;
-    readonly description: string;
-    readonly parameters: Readonly<Record<string, unknown>>;
-  };
-}
+export type TurnTool = Pick<OfferedTool, 'function'>;
 
 export interface ToolRequest {
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-/** A call that the agent made by itself and reported: nothing here runs it. */
-export interface ReportedCall {
-  readonly title: string;
-  readonly kind: string;
-  readonly status: string;
-  /** JSON text. */
-  readonly arguments?: string;
-  /** Text, or a difference of a file. */
-  readonly result?: string;
-}
-
 /** What was not reported before a call. */
 export type AcpProgress = Partial<Pick<AcpAnswer, 'sessionId' | 'reported' | 'prompt'>>;
 
-export interface AcpAnswer {
-  readonly content: string;
-  readonly files?: readonly FilePart[];
-  readonly reasoning?: string;
-  readonly sessionId: string;
-  readonly reported?: readonly ReportedCall[];
-  /** The newest prompt of the turn, unless a call before has it. */
-  readonly prompt?: SentPrompt;
-  readonly finishReason?: string;
-  readonly usage?: Usage;
-}
+/** Its prompt is the newest one of the turn, unless a call before has it. */
+export type AcpAnswer = Omit<AgentAnswer, 'model'> & { readonly sessionId: string };
 
 /** Where the files of conversations are. Both reject with what happened. */
 export interface FileStore {

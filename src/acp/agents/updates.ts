@@ -1,8 +1,14 @@
 import type { SessionUpdate, ToolCall, ToolCallContent, ToolCallUpdate } from '@agentclientprotocol/sdk';
-import { differenceText, type FilePart, fileLine, keptReports } from '../../conversation/index.ts';
+import {
+  differenceText,
+  type FilePart,
+  fileLine,
+  keptReports,
+  type ReportedCall,
+} from '../../conversation/index.ts';
 import { cut, isShallow, ParleyError } from '../../kernel/index.ts';
 import { bytesOf, notKept, type SentFile, sentFile } from '../blocks.ts';
-import type { OfferedTurn, ReportedCall } from './turn.ts';
+import type { OfferedTurn } from './turn.ts';
 
 /**
  * Folds what a session reports during one turn.

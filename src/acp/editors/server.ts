@@ -208,11 +208,7 @@ function requestError({ explain }: Pick<AcpOptions, 'explain'>, error: unknown):
   return new RequestError(code === 'NOT_FOUND' ? NOT_FOUND : INTERNAL, words, { code });
 }
 
-interface SessionOptions extends Person {
-  readonly id: string;
-  readonly cwd: string;
-  readonly editor: AgentContext;
-  readonly client: ParleyClient;
+interface SessionOptions extends Person, Pick<SessionContext, 'id' | 'cwd' | 'editor' | 'client'> {
   readonly workflows: readonly WorkflowSummary[];
 }
 

@@ -6,6 +6,7 @@ import {
   finishReasonOf,
   isHelpedByKey,
   isHelpedElsewhere,
+  type LiveChunk,
   type Turn,
 } from '../../conversation/index.ts';
 import { type Clock, messageOf, type NewId, type Timers } from '../../kernel/index.ts';
@@ -28,7 +29,7 @@ export interface CallContext {
   /** The monotonic clock. */
   readonly elapsed: Clock;
   /** Null: the call is not shown live. */
-  readonly live: { readonly publisher: LivePublisher; readonly publish: (chunk: LiveDelta) => void } | null;
+  readonly live: { readonly publisher: LivePublisher; readonly publish: (chunk: LiveChunk) => void } | null;
   /** Called before a failed attempt is repeated. Does not throw. */
   readonly onRetry?: (retry: Retry) => void;
   readonly timers: Timers;
@@ -278,28 +279,6 @@ export function helping(
   return isHelpedByKey(code) ? others : others.filter(({ model }) => model !== failed.model);
 }
 
-/**
- * Publishes the deltas of running model calls as numbered chunks.
- *
- * LIVE-TEXT-1 The first delta of an attempt is published at once, and so is each one after a pause. What follows within
- *    `LONGEST_MS` is merged. With few running attempts, the interval is shorter.
- * LIVE-TEXT-2 The chunks of an attempt, concatenated per kind and tool call, are its deltas in order, numbered from 0. A
- *    chunk has one kind, and the text of one tool call.
- * LIVE-TEXT-3 An attempt that ends publishes what is left: no entry precedes its text.
- * LIVE-TEXT-4 All attempts publish at the same time, so that the bus writes their chunks together.
- */
-export interface LiveDelta {
-  readonly turnId: string;
-  /** One attempt of a model call. */
-  readonly call: string;
-  /** Numbers the chunks of that attempt, from 0. */
-  readonly n: number;
-  readonly type: ModelDelta['type'];
-  readonly delta: string;
-  readonly toolCallId?: string;
-  readonly toolName?: string;
-}
-
 interface LiveAttempt {
   add(delta: ModelDelta): void;
   /** LIVE-TEXT-3. Call it once. */
@@ -314,6 +293,16 @@ const LONGEST_CHUNK = 16_384;
 /** Characters of an id that name an attempt: random ones, enough within a conversation. */
 const CALL_LENGTH = 10;
 
+/**
+ * Publishes the deltas of running model calls as numbered chunks.
+ *
+ * LIVE-TEXT-1 The first delta of an attempt is published at once, and so is each one after a pause. What follows within
+ *    `LONGEST_MS` is merged. With few running attempts, the interval is shorter.
+ * LIVE-TEXT-2 The chunks of an attempt, concatenated per kind and tool call, are its deltas in order, numbered from 0. A
+ *    chunk has one kind, and the text of one tool call.
+ * LIVE-TEXT-3 An attempt that ends publishes what is left: no entry precedes its text.
+ * LIVE-TEXT-4 All attempts publish at the same time, so that the bus writes their chunks together.
+ */
 export class LivePublisher {
   readonly #timers: Timers;
   readonly #newId: NewId;
@@ -329,7 +318,7 @@ export class LivePublisher {
   }
 
   /** `publish` does not throw. */
-  begin(turnId: string, publish: (chunk: LiveDelta) => void): LiveAttempt {
+  begin(turnId: string, publish: (chunk: LiveChunk) => void): LiveAttempt {
     const chunks = new NumberedChunks(turnId, this.#newId().slice(-CALL_LENGTH), publish);
     this.#running += 1;
     return {
@@ -365,13 +354,13 @@ export class LivePublisher {
 class NumberedChunks {
   readonly #turnId: string;
   readonly #call: string;
-  readonly #publish: (chunk: LiveDelta) => void;
+  readonly #publish: (chunk: LiveChunk) => void;
   #next = 0;
   /** The beginning of the next chunk, and its whole text; null: nothing is pending. */
   #first: ModelDelta | null = null;
   #text = '';
 
-  constructor(turnId: string, call: string, publish: (chunk: LiveDelta) => void) {
+  constructor(turnId: string, call: string, publish: (chunk: LiveChunk) => void) {
     this.#turnId = turnId;
     this.#call = call;
     this.#publish = publish;

@@ -50,6 +50,7 @@ export interface ToolRules {
 /** A record of the audit log: the part that the conversation's log can confirm. */
 export interface AuditedCall {
   readonly type: string;
+  /** `entry`: the index of the assistant entry; `position`: the call's position in it (L10). */
   readonly call: { readonly entry: number; readonly position: number };
   readonly tool: string;
   /** The result of a call that completed, and its files. */

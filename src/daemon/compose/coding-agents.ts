@@ -1,15 +1,14 @@
-import type {
-  AcpAnswer,
-  AcpProgress,
-  CodingAgent,
-  OfferedTurn,
-  ToolRequest,
-  TurnMessage,
-} from '../../acp/index.ts';
+import type { AcpAnswer, AcpProgress, CodingAgent, OfferedTurn, ToolRequest } from '../../acp/index.ts';
 import { settingDigest } from '../../config/index.ts';
 import type { FilePart, LiveChunk } from '../../conversation/index.ts';
 import { hideValues, messageOf, ParleyError } from '../../kernel/index.ts';
-import type { RemoteChannel } from '../../models/remote/index.ts';
+import type {
+  RemoteChannel,
+  RemoteEvent,
+  RemoteMessage,
+  RemoteOffer,
+  RemoteResults,
+} from '../../models/remote/index.ts';
 import type { Enclose } from '../../tools/index.ts';
 import type { CodingSettings } from '../team/team.ts';
 
@@ -112,78 +111,39 @@ export function environmentOf({ env }: CodingSettings): Record<string, string> {
   return Object.fromEntries(texts);
 }
 
-/** The body of an offer; `RemoteOffer` of the models. */
-type Offer = Pick<OfferedTurn, 'conversation' | 'turnId' | 'messages' | 'tools' | 'sessionId' | 'missed'> & {
-  readonly heartbeatMs: number;
-};
-
-interface Results {
-  readonly results: readonly { readonly content: string }[];
-  readonly messages?: readonly TurnMessage[];
-}
-
-type Message =
-  | ({
-      readonly type: 'tool_call';
-      readonly id: string;
-      readonly calls: readonly { readonly name: string; readonly arguments: string }[];
-      readonly content?: string | undefined;
-    } & AcpProgress)
-  | ({ readonly type: 'final'; readonly parts?: AcpAnswer['files'] } & Omit<AcpAnswer, 'files'>)
-  | ({ readonly type: 'failed'; readonly code: string; readonly message: string } & Pick<
-      AcpAnswer,
-      'prompt'
-    >);
-
-type Event =
-  | { readonly type: 'alive' }
-  | { readonly type: 'text'; readonly call: string; readonly delta: string }
-  | { readonly type: 'message'; readonly message: Message; readonly from: string | null };
-
-/** A piece of text that followers see. */
-interface LivePiece {
-  readonly turnId: string;
-  readonly call: string;
-  readonly n: number;
-  readonly type: 'text' | 'reasoning' | 'tool_call_delta';
-  readonly delta: string;
-  readonly toolCallId?: string;
-  readonly toolName?: string;
-}
-
 type Handler = (turn: OfferedTurn) => Promise<AcpAnswer>;
 
 /**
- * The channel of one offer (`RemoteChannel` of the models): offers the turn to a handler in this process, with the messages that agents
+ * The channel of one offer: offers the turn to a handler in this process, with the messages that agents
  * in other processes exchange over the bus (docs/spec/wire.md), so that the daemon treats both alike.
  *
  * LOCAL-TURNS-1 The handler runs until it answers or the offer is closed; what it sends later is ignored.
  * LOCAL-TURNS-2 One call of tools at a time: the next one waits for the results of the one before.
  */
-class LocalTurn {
+class LocalTurn implements RemoteChannel {
   readonly isOurs = true;
   readonly #handler: Handler;
-  readonly #publish: (conversation: string, piece: LivePiece) => void;
+  readonly #publish: (conversation: string, piece: LiveChunk) => void;
   readonly #over = new AbortController();
-  readonly #news: TurnMessage[] = [];
-  readonly #waiting = new Map<string, (results: Results) => void>();
+  readonly #news: OfferedTurn['news'][number][] = [];
+  readonly #waiting = new Map<string, (results: RemoteResults) => void>();
   #calls: Promise<unknown> = Promise.resolve();
   #asked = 0;
   #pieces = 0;
 
-  constructor(handler: Handler, publish: (conversation: string, piece: LivePiece) => void) {
+  constructor(handler: Handler, publish: (conversation: string, piece: LiveChunk) => void) {
     this.#handler = handler;
     this.#publish = publish;
   }
 
-  async offer(offer: Offer, _timeoutMs: number, onEvent: (event: Event) => void) {
+  async offer(offer: RemoteOffer, _timeoutMs: number, onEvent: (event: RemoteEvent) => void) {
     void this.#run(offer, (event) => {
       if (!this.#over.signal.aborted) onEvent(event); // LOCAL-TURNS-1
     });
     return { kind: 'accepted', instance: 'local' } as const;
   }
 
-  answer(from: string | null, results: Results): boolean {
+  answer(from: string | null, results: RemoteResults): boolean {
     this.#waiting.get(from ?? '')?.(results);
     return true;
   }
@@ -192,7 +152,7 @@ class LocalTurn {
     this.#over.abort(new Error('the daemon has taken the turn back'));
   }
 
-  async #run({ heartbeatMs, ...shown }: Offer, give: (event: Event) => void): Promise<void> {
+  async #run({ heartbeatMs, ...shown }: RemoteOffer, give: (event: RemoteEvent) => void): Promise<void> {
     const beat = setInterval(() => give({ type: 'alive' }), heartbeatMs);
     const turn: OfferedTurn = {
       ...shown,
@@ -213,8 +173,8 @@ class LocalTurn {
       },
     };
     const message = await this.#handler(turn).then(
-      ({ files: parts, ...answer }): Message => ({ type: 'final', ...answer, ...(parts && { parts }) }),
-      (error): Message => ({
+      ({ files: parts, ...answer }): RemoteMessage => ({ type: 'final', ...answer, ...(parts && { parts }) }),
+      (error): RemoteMessage => ({
         type: 'failed',
         code: error instanceof Error && 'code' in error ? String(error.code) : 'AGENT_FAILED',
         message: messageOf(error),
@@ -227,8 +187,8 @@ class LocalTurn {
 
   /** The call that the piece belongs to. */
   #show(
-    { conversation, turnId }: Pick<Offer, 'conversation' | 'turnId'>,
-    piece: Omit<LivePiece, 'turnId' | 'call' | 'n'>,
+    { conversation, turnId }: Pick<RemoteOffer, 'conversation' | 'turnId'>,
+    piece: Omit<LiveChunk, 'turnId' | 'call' | 'n'>,
   ): string {
     const call = `local-${this.#asked}`;
     if (!this.#over.signal.aborted)
@@ -239,13 +199,13 @@ class LocalTurn {
   #ask(
     calls: readonly ToolRequest[],
     said: AcpProgress & { readonly content?: string | undefined },
-    give: (event: Event) => void,
+    give: (event: RemoteEvent) => void,
   ) {
     const { signal } = this.#over;
     const id = `call-${++this.#asked}`;
     this.#pieces = 0;
     const made = calls.map((call) => ({ name: call.name, arguments: JSON.stringify(call.arguments) }));
-    return new Promise<Results['results']>((resolve, reject) => {
+    return new Promise<RemoteResults['results']>((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const end = () => {
         this.#waiting.delete(id);

@@ -21,6 +21,8 @@ import {
   positionsOf,
   verifyDefinitions,
 } from './copy.ts';
+import type { MigrationReport } from './migrate.ts';
+
 /**
  * Copies a store, which a daemon may be using, into an empty data directory.
  *
@@ -41,17 +43,9 @@ export interface BackupOptions extends ArchiveOptions {
   readonly to: string;
 }
 
-export interface BackupReport {
-  readonly from: string;
-  readonly to: string;
+export interface BackupReport extends Omit<MigrationReport, 'records'> {
   /** ISO 8601. */
   readonly madeAt: string;
-  readonly conversations: number;
-  readonly entries: number;
-  readonly outputs: number;
-  /** In messages, each counted once. */
-  readonly files: number;
-  readonly deletions: number;
   /** Bytes of all files of the copy. */
   readonly bytes: number;
   /** What could not be read. */

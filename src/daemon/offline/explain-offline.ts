@@ -1,4 +1,5 @@
 import { explainStored, FileCache, readDefinition } from '../../agents/index.ts';
+import type { RequestOf } from '../../bus/index.ts';
 import type { Config } from '../../config/index.ts';
 import { EMPTY_STATE, type ExplainedRequest, evolve } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
@@ -6,16 +7,9 @@ import { composeInspector, composeLogReader } from '../compose/archives.ts';
 import { composeBuiltInTools } from '../compose/tools.ts';
 import { requestSources, shownWithPrompt } from '../team/team.ts';
 
-export interface ExplainOfflineOptions {
+export interface ExplainOfflineOptions extends RequestOf<'view'> {
   readonly dataDirectory: string;
   readonly config: Config;
-  readonly conversation: string;
-  readonly agent?: string | undefined;
-  readonly at?: number | undefined;
-  /** Parts of the definition whose texts the report contains. */
-  readonly texts?: readonly string[];
-  /** The exact bytes instead of the messages; `prompt`: the content blocks that a coding agent is told. */
-  readonly body?: boolean | 'prompt';
 }
 
 /** The same bytes as a daemon would show, from files alone; takes no lock and changes nothing. */

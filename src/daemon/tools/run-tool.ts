@@ -1,6 +1,7 @@
 import type { FileKeeper, Toolbox, ToolFile, ToolOutcome, ToolRun } from '../../agents/index.ts';
 import { MOST_OF_A_NAME } from '../../bus/index.ts';
 import {
+  type Command,
   type Effect,
   type FilePart,
   plainName,
@@ -59,12 +60,10 @@ export interface ToolProgress {
   readonly text: string;
 }
 
-interface ToolResult {
-  readonly result: string;
-  readonly files?: readonly FilePart[];
-  readonly id?: string;
-  readonly fullOutputPath?: string;
-}
+type ToolResult = Pick<
+  Extract<Command, { type: 'tool-finished' }>,
+  'result' | 'files' | 'id' | 'fullOutputPath'
+>;
 
 /** Unpublished requests in the audit log, by wire call id. */
 type Requests = ReadonlyMap<string, AuditRecord>;

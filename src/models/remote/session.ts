@@ -1,4 +1,5 @@
-import type { Part, ReportedCall, SentPrompt, Usage } from '../../conversation/index.ts';
+import type { ModelAnswer, WireTool } from '../../agents/model-port.ts';
+import type { Part } from '../../conversation/index.ts';
 
 /**
  * One accepted offer, while its agent works on it.
@@ -176,35 +177,19 @@ export interface RemoteCall {
 
 export type RemoteMessage =
   | { readonly type: 'heartbeat' }
-  | {
+  | ({
       readonly type: 'tool_call';
       /** A repeated id is the same call. */
       readonly id?: string | undefined;
       readonly calls: readonly RemoteCall[];
-      readonly content?: string | null;
-      readonly sessionId?: string;
-      readonly reported?: readonly ReportedCall[];
-      readonly prompt?: SentPrompt;
-      readonly usage?: Usage;
-    }
-  | {
-      readonly type: 'final';
-      readonly content?: string | null;
-      readonly parts?: readonly Part[] | undefined;
-      readonly reasoning?: string;
-      readonly sessionId?: string;
-      readonly reported?: readonly ReportedCall[];
-      readonly prompt?: SentPrompt;
-      readonly model?: string;
-      readonly finishReason?: string;
-      readonly usage?: Usage;
-    }
-  | {
-      readonly type: 'failed';
-      readonly code: string;
-      readonly message: string;
-      readonly prompt?: SentPrompt | undefined;
-    };
+    } & Partial<Pick<ModelAnswer, 'content' | 'sessionId' | 'reported' | 'prompt' | 'usage'>>)
+  | ({ readonly type: 'final'; readonly parts?: readonly Part[] | undefined } & Partial<
+      Omit<ModelAnswer, 'files' | 'toolCalls' | 'blocks'>
+    >)
+  | ({ readonly type: 'failed'; readonly code: string; readonly message: string } & Pick<
+      ModelAnswer,
+      'prompt'
+    >);
 
 export type RemoteEvent =
   | { readonly type: 'alive' }
@@ -230,14 +215,7 @@ export interface RemoteOffer {
   readonly turnId: string;
   readonly epoch: number;
   readonly messages: readonly { readonly role: string; readonly content: string | null }[];
-  readonly tools: readonly {
-    readonly type: 'function';
-    readonly function: {
-      readonly name: string;
-      readonly description: string;
-      readonly parameters: Readonly<Record<string, unknown>>;
-    };
-  }[];
+  readonly tools: readonly WireTool[];
   readonly heartbeatMs: number;
   readonly sessionId?: string;
   readonly missed?: readonly number[];

@@ -39,11 +39,9 @@ export interface Broker {
   readonly signal: AbortSignal;
 }
 
-interface BrokerOptions {
+export interface BrokerOptions extends Partial<Pick<Broker, 'signal' | 'timeoutMs'>> {
   readonly connection: NatsConnection;
   readonly watch: Reachability;
-  readonly signal?: AbortSignal;
-  readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 5_000;

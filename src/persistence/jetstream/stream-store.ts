@@ -1,4 +1,4 @@
-import { headers, type NatsConnection, nuid } from 'nats';
+import { headers, nuid } from 'nats';
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { archiveOf, migrationTarget, refuseUnfinishedMigration } from '../archive.ts';
@@ -13,7 +13,7 @@ import type {
 import { requireConversationId } from '../rules.ts';
 import { type BlobContents, bytesFrom, type ReachStorePoint, type Storage } from '../storage.ts';
 import { noteIn, openStore as openWith } from '../store.ts';
-import { type Broker, maxBody, openBroker, publish, type Reachability, requireStored } from './broker.ts';
+import { type Broker, type BrokerOptions, maxBody, openBroker, publish, requireStored } from './broker.ts';
 import { BucketDocuments, createStreamAudit } from './documents.ts';
 import {
   firstAfter,
@@ -50,16 +50,10 @@ export type StoreEvent =
   /** A projection could not be saved; it lags until the next save. */
   | { readonly type: 'projection-not-saved'; readonly name: string; readonly reason: string };
 
-export interface JetStreamStoreOptions {
-  /** Used by this store alone; the caller closes it after the store. */
-  readonly connection: NatsConnection;
-  readonly watch: Reachability;
+/** The connection is used by this store alone; the caller closes it after the store. */
+export interface JetStreamStoreOptions extends BrokerOptions {
   readonly names: StoreNames;
   readonly log?: (event: StoreEvent) => void;
-  /** Ends every wait for the server. */
-  readonly signal?: AbortSignal;
-  /** For one answer of the server. */
-  readonly timeoutMs?: number;
   /** Steps after which tests end the process. */
   readonly reach?: ReachStorePoint | undefined;
   /** True for a migration; other callers are refused while one is unfinished. */

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import type { Located, ResolvedPath, Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
 import { errnoOf, messageOf, ParleyError } from '../../kernel/index.ts';
-import { asIs, type Enclose } from '../processes.ts';
+import { asIs } from '../processes.ts';
 import { failed, runGuarded, SILENT, type ToolLog, toolboxOf } from '../toolbox.ts';
 import { parsePath } from './files/names.ts';
-import type { Protection } from './files/protected.ts';
 import { attachTool, readTool } from './files/read.ts';
 import { locate, openSandbox, placeOf } from './files/sandbox.ts';
 import { listTool, searchTool } from './files/search.ts';
@@ -12,39 +11,11 @@ import { editTool, writeTool } from './files/write.ts';
 import { permitTools } from './permit.ts';
 import { recallTool } from './recall.ts';
 import { SHELL_TIMEOUT_MS, shellTool } from './shell.ts';
-import {
-  type BuiltInTool,
-  type Conversations,
-  NO_CONVERSATIONS,
-  type StoredBlobs,
-  type StoredOutputs,
-  type ToolContext,
-} from './tool.ts';
+import { type BuiltInTool, NO_CONVERSATIONS, type ToolContext } from './tool.ts';
 
-/** The built-in tools. For their paths see `files/names.ts` and `files/sandbox.ts`. */
-export interface BuiltInOptions {
-  /** The folder behind `@project`, absolute. */
-  readonly project: string;
-  /** The text of `@state/logs/tool-results/<conversation>/<entry>.json`; default: there is none. */
-  readonly outputs?: StoredOutputs | undefined;
-  /** The bytes of files that messages name; default: there are none. */
-  readonly blobs?: StoredBlobs | undefined;
-  /** Limit of a file in a result; default 20 MiB. */
-  readonly maxFileBytes?: number | undefined;
-  /** Read by `recall` and for `@blob/…`, which fail without it. */
-  readonly conversations?: Conversations;
-  /** Folders that are closed even inside the project: the data directory, with its credentials. */
-  readonly closed?: readonly string[];
-  /** Protected paths besides those of `files/protected.ts`. */
-  readonly protection?: Protection;
-  /** The environment of commands: they get nothing else of the daemon's environment. */
-  readonly environment?: Readonly<Record<string, string>>;
-  /** Wraps the start of commands; default: no wrapper. */
-  readonly enclose?: Enclose | undefined;
-  /** For one command; default 120 seconds. */
-  readonly shellTimeoutMs?: number;
-  readonly log?: ToolLog;
-}
+/** The built-in tools. For their paths see `files/names.ts` and `files/sandbox.ts`. What is absent is empty, or has its default. */
+export type BuiltInOptions = Pick<ToolContext, 'project'> &
+  Partial<Omit<ToolContext, 'conversation' | 'agent' | 'permits' | 'signal'>>;
 
 const ABORTED: ToolOutcome = { kind: 'aborted' };
 

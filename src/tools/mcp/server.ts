@@ -1,5 +1,5 @@
 import type { Tool } from '@modelcontextprotocol/client';
-import type { ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
+import type { ToolOutcome, ToolRun, ToolServer } from '../../agents/tool-port.ts';
 import {
   type Clock,
   type HideValues,
@@ -79,22 +79,14 @@ interface LifeEnd {
   readonly tools: readonly Tool[];
 }
 
-export interface ServerStatus {
-  readonly server: string;
-  readonly state: 'connecting' | 'ready' | 'failed';
+export interface ServerStatus extends Omit<ToolServer, 'tools' | 'unaccepted'> {
   readonly tools: number;
-  readonly leftOut?: readonly string[];
-  readonly error?: string;
 }
 
-interface ServerCall {
+interface ServerCall
+  extends Pick<ToolRun, 'arguments' | 'idempotencyKey' | 'traceparent' | 'onProgress' | 'ask'> {
   /** As the server calls it. */
   readonly tool: string;
-  readonly arguments: Readonly<Record<string, unknown>>;
-  readonly idempotencyKey: string;
-  readonly traceparent?: string | undefined;
-  readonly onProgress?: ((text: string) => void) | undefined;
-  readonly ask?: ToolRun['ask'] | undefined;
 }
 
 export class McpServer {

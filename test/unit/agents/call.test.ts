@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import {
   type CallContext,
   callModel,
-  type LiveDelta,
   LivePublisher,
   type Model,
   type ModelDelta,
   type ModelOutcome,
 } from '../../../src/agents/index.ts';
+import type { LiveChunk } from '../../../src/conversation/index.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
 import { SimulatedTime } from '../../../src/testing/simulation.ts';
 import { modelRequest } from './support.ts';
@@ -23,7 +23,7 @@ function call(
   attempts: { deltas?: ModelDelta[]; outcome: ModelOutcome | Error }[],
   more: Partial<CallContext> = {},
 ) {
-  const chunks: LiveDelta[] = [];
+  const chunks: LiveChunk[] = [];
   let count = 0;
   let ids = 0;
   let time = 100;
@@ -146,7 +146,7 @@ describe('a model call of a turn', () => {
     const time = new SimulatedTime(0);
     const live = new LivePublisher(time.timers, () => 'call');
     const published: string[] = [];
-    const publish = ({ delta }: LiveDelta) => void published.push(delta);
+    const publish = ({ delta }: LiveChunk) => void published.push(delta);
     const busy = { ...broken, retryable: true };
     const retry = { attempts: 50, baseMs: 1, maxMs: 1 };
     await call(Array(50).fill({ outcome: busy }), { live: { publisher: live, publish }, retry }).command;

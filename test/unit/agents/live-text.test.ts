@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type LiveDelta, LivePublisher, type ModelDelta } from '../../../src/agents/index.ts';
+import { LivePublisher, type ModelDelta } from '../../../src/agents/index.ts';
+import type { LiveChunk } from '../../../src/conversation/index.ts';
 import { SimulatedTime } from '../../../src/testing/simulation.ts';
 
 const text = (delta: string): ModelDelta => ({ type: 'text', delta });
@@ -13,7 +14,7 @@ function openLiveText() {
   const time = new SimulatedTime(0);
   let ids = 0;
   const live = new LivePublisher(time.timers, () => `call-${ids++}`);
-  const chunks: LiveDelta[] = [];
+  const chunks: LiveChunk[] = [];
   return {
     chunks,
     begin: (turnId = 't') => live.begin(turnId, (chunk) => void chunks.push(chunk)),

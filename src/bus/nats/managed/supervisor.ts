@@ -11,7 +11,7 @@ import {
   signalProcess,
   takeLock,
 } from './directory.ts';
-import { type Host, type ManagedLog, systemHost } from './host.ts';
+import { type ManagedLog, systemHost } from './host.ts';
 import { bringUp, canSyncAlways, type RunningServer, type ServerContext, urlOf } from './launch.ts';
 
 /**
@@ -228,17 +228,11 @@ function stuck(context: ServerContext, pid: number | null): ParleyError {
   );
 }
 
-export interface ManagedServerOptions {
+export interface ManagedServerOptions
+  extends Pick<ServerContext, 'log' | 'binary' | 'version'>,
+    Partial<Pick<ServerContext, 'startTimeoutMs' | 'host'>> {
   /** The server's own directory; created if it is missing. */
   readonly directory: string;
-  readonly log: ManagedLog;
-  /** Absolute path of the nats-server. */
-  readonly binary: string;
-  /** Its version, if it was just read. */
-  readonly version?: string;
-  /** Limit for an empty server to answer; default 15 s. */
-  readonly startTimeoutMs?: number;
-  readonly host?: Host;
 }
 
 const START_TIMEOUT_MS = 15_000;

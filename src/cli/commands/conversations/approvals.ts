@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { type ParleyClient, ParleyError } from '../../../client/index.ts';
+import { type ParleyClient, ParleyError, type RequestOf } from '../../../client/index.ts';
 import { parseJson, readArguments } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { ask, withDaemon } from '../../find-daemon.ts';
@@ -15,13 +15,7 @@ import { approvalLines } from '../../render/entry.ts';
 
 /** Lists pending approvals and answers them. */
 
-type Answer = {
-  answer: 'approve' | 'deny' | 'rerun' | 'result' | 'failed';
-  reason?: string;
-  result?: unknown;
-  arguments?: Readonly<Record<string, unknown>>;
-  always?: true;
-};
+type Answer = Pick<RequestOf<'answer'>, 'answer' | 'reason' | 'result' | 'arguments' | 'always'>;
 
 interface AnswererOptions extends ActorOptions {
   readonly operator?: boolean;

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { diffDefinitions, diffViews, ParleyError, type View } from '../../../client/index.ts';
+import { diffDefinitions, diffViews, ParleyError, type RequestOf, type View } from '../../../client/index.ts';
 import { type Act, type Context, loadConfig } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { entryIndex, noEffect, ofConversation } from '../../options/options.ts';
@@ -65,12 +65,8 @@ function printPrompt(context: Context, view: View, second: RequestAt | null): vo
 }
 
 /** `at`: as of this entry; undefined: now. */
-interface RequestAt {
+interface RequestAt extends Omit<RequestOf<'view'>, 'conversation'> {
   readonly agent: string;
-  readonly at?: number;
-  /** Parts of the definition whose texts are read. */
-  readonly texts?: readonly string[];
-  readonly body?: boolean | 'prompt';
 }
 
 /** Without an agent, the daemon finds the answer. */

@@ -4,7 +4,7 @@ import {
   type ConversationSummary,
   type ParleyClient,
   ParleyError,
-  type TurnRow,
+  type RequestOf,
   turnsCsv,
 } from '../../../client/index.ts';
 import type { Act } from '../../context.ts';
@@ -94,14 +94,8 @@ function waitsFor({ activity = [] }: ConversationSummary, now: number): string {
   return `${waits.slice(0, SHOWN_WAITS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-interface TurnsOptions {
+interface TurnsOptions extends Omit<RequestOf<'turns'>, 'conversation' | 'after'> {
   readonly in?: string;
-  readonly agent?: string;
-  readonly model?: string;
-  readonly outcome?: TurnRow['outcome'];
-  readonly tool?: string;
-  readonly rated?: 'up' | 'down';
-  readonly since?: string;
   readonly limit: number;
   readonly csv?: true;
 }
@@ -169,14 +163,8 @@ function turnCells(turn: FoundTurn): string[] {
   ];
 }
 
-interface SearchOptions {
+interface SearchOptions extends Omit<RequestOf<'search'>, 'q' | 'conversation'> {
   readonly in?: string;
-  readonly agent?: string;
-  readonly person?: string;
-  readonly phase?: string;
-  readonly after?: string;
-  readonly before?: string;
-  readonly limit?: number;
 }
 
 export function addSearch(program: Command, act: Act): void {

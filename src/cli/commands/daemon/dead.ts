@@ -4,6 +4,7 @@ import {
   type DeadLetterSummary,
   type ParleyClient,
   ParleyError,
+  type RequestOf,
 } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { ask } from '../../find-daemon.ts';
@@ -20,11 +21,7 @@ import {
 
 /** Lists, shows, repeats and discards refused posts. */
 
-interface Filters {
-  readonly publisher?: string;
-  readonly conversation?: string;
-  readonly code?: string;
-}
+type Filters = Omit<RequestOf<'dead'>, 'before' | 'limit'>;
 
 const SHOWN = 100;
 
