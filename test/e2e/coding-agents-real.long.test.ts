@@ -100,7 +100,12 @@ const responses: FakeHandler = ({ body }) => {
     ...output.map((item, output_index) => ({ type: 'response.output_item.done', output_index, item })),
     { type: 'response.completed', response: { ...base, status: 'completed', output, usage } },
   ];
-  return { headers: { 'content-type': 'text/event-stream' }, body: events.map((one) => event(one)).join('') };
+  // Codex never reports the end of a command whose turn ends at once, as with no model.
+  const delayMs = isDone ? 1_000 : 0;
+  return {
+    ...{ headers: { 'content-type': 'text/event-stream' }, delayMs },
+    body: events.map((one) => event(one)).join(''),
+  };
 };
 
 /** Writes the file by a tool of Gemini CLI. */
