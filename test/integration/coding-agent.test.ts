@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -211,6 +211,24 @@ describe('a coding agent', () => {
     expect(other.calls).toEqual([]);
   });
 
+  it.each([
+    ['closed and loaded', ['--close']],
+    ['closed and resumed', ['--close', '--resume']],
+  ])('a turn with a tool that its session did not list has it: the session is %s again', async (_, flags) => {
+    const { agent, folder } = await agentWith(['--lists', ...flags]);
+    const named = (...names: string[]) =>
+      names.map((name) => ({ function: { name, description: name, parameters: { type: 'object' } } }));
+    const { sessionId } = await agent.handle(turnOf('hello', { tools: named('recall') }).turn);
+    const run = turnOf('use complete_node {}', {
+      ...{ turnId: 't2', sessionId, missed: [1] },
+      tools: named('complete_node', 'recall'),
+    });
+    expect(await agent.handle(run.turn)).toMatchObject({
+      ...{ content: 'the tool says: permitted', sessionId },
+    });
+    expect((await toldTo(folder))[1]).toEqual(['use complete_node {}']);
+  });
+
   const uses = [
     ['recall {"index":3}', '(recall) permitted'],
     ['shell {}', '(recall) shell is not offered in this turn'],
@@ -290,6 +308,34 @@ describe('a coding agent', () => {
     await sleep(20);
     const { reported } = await agent.handle(turnOf('hello').turn);
     expect(reported?.map(({ title }) => title)).toEqual(titles);
+  });
+
+  it('a turn that is stopped before its session begins ends no turn of another conversation', async () => {
+    const { agent, folder } = await agentWith();
+    const other = turnOf('late', { conversation: 'c2', turnId: 't2' });
+    const running = agent.handle(other.turn);
+    await promptCount(folder, 1);
+    await writeFile(join(folder, 'state/hold-session-'), '');
+    const stopped = turnOf('hello');
+    const stopping = agent.handle(stopped.turn);
+    await until(async () => (await readdir(join(folder, 'state'))).includes('at-session-'));
+    stopped.abort.abort(new Error('stopped'));
+    setTimeout(() => void rm(join(folder, 'state/hold-session-'), { force: true }), 100);
+    await expect(stopping).rejects.toThrow('stopped');
+    other.abort.abort(new Error('stopped, too'));
+    await expect(running).rejects.toThrow('stopped, too');
+    expect((await agent.handle(turnOf('hello', { turnId: 't3' }).turn)).content).toMatch(/I was told/);
+  });
+
+  it('a turn that is stopped while its program starts ends no turn of another conversation', async () => {
+    const { agent } = await agentWith();
+    const stopped = turnOf('hello');
+    const stopping = agent.handle(stopped.turn);
+    const other = agent.handle(turnOf('hello', { conversation: 'c2', turnId: 't2' }).turn);
+    await sleep(5); // both wait for the program
+    stopped.abort.abort(new Error('stopped'));
+    await expect(stopping).rejects.toThrow('stopped');
+    expect((await other).content).toMatch(/I was told/);
   });
 
   itLong(

@@ -35,8 +35,9 @@ import { Updates } from './updates.ts';
  *
  * CODING-AGENT-1 One process for all conversations, started with the first turn and again after it ended; one session for each conversation.
  * CODING-AGENT-2 A session is continued by this process, else loaded or resumed where the agent can; else a new one is told the whole view.
- * CODING-AGENT-3 A turn that ends is cancelled in the session. A process that does not stop within `cancelMs` is ended,
- *                with the turns that it has in other conversations.
+ *                One that has not listed a tool of the turn is closed and loaded again: agents list tools only when a session begins.
+ * CODING-AGENT-3 A turn that ends is cancelled in the session. A process that does not stop within `cancelMs`, or is still beginning
+ *                the session then, is ended, with the turns that it has in other conversations.
  * CODING-AGENT-4 A turn without any update for `idleSeconds` fails and is cancelled. Waiting for a person does not count.
  * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn.
  * CODING-AGENT-6 A turn waits for the end of the one before in its conversation: a daemon that restarted offers it again while the
@@ -117,6 +118,7 @@ export class CodingAgent {
   async #handle(turn: OfferedTurn): Promise<AcpAnswer> {
     turn.signal.throwIfAborted();
     const connection = await this.#connection();
+    turn.signal.throwIfAborted();
     const running: Running = {
       turn,
       updates: new Updates(turn, this.#callsBefore(turn)),
@@ -126,7 +128,8 @@ export class CodingAgent {
     this.#tools.begin(turn.conversation, turn.tools, (call) => this.#call(running, call));
     try {
       const beginning = this.#sessionFor(turn, connection);
-      const session = await this.#until(beginning, running.silence.signal, () => connection.close());
+      const end = () => this.#endUnless(beginning, connection);
+      const session = await this.#until(beginning, running.silence.signal, end);
       return await this.#prompt(running, session, connection);
     } catch (error) {
       if (turn.signal.aborted) this.#withdraw(running);
@@ -189,9 +192,11 @@ export class CodingAgent {
   /** CODING-AGENT-2 */
   async #sessionFor(turn: OfferedTurn, { agent, about }: AgentConnection): Promise<Session> {
     const { conversation, sessionId } = turn;
-    if (sessionId !== undefined && this.#sessions.get(conversation) === sessionId)
-      return { id: sessionId, isNew: false };
+    const isOpen = sessionId !== undefined && this.#sessions.get(conversation) === sessionId;
+    if (isOpen && !this.#tools.isOutdated(conversation)) return { id: sessionId, isNew: false };
     const { agentCapabilities: can } = about;
+    if (isOpen && can?.sessionCapabilities?.close)
+      await agent.request(methods.agent.session.close, { sessionId }).catch(() => undefined); // it may list them all the same
     const where: NewSessionRequest = {
       cwd: this.#settings.directory,
       mcpServers: await this.#tools.serversFor(conversation, can?.mcpCapabilities),
@@ -271,7 +276,12 @@ export class CodingAgent {
   /** CODING-AGENT-3 */
   async #cancel(sessionId: string, prompting: Promise<unknown>, connection: AgentConnection): Promise<void> {
     await connection.agent.notify(methods.agent.session.cancel, { sessionId }).catch(() => undefined);
-    const ended = prompting.then(
+    await this.#endUnless(prompting, connection);
+  }
+
+  /** CODING-AGENT-3 */
+  async #endUnless(work: Promise<unknown>, connection: AgentConnection): Promise<void> {
+    const ended = work.then(
       () => true,
       () => true,
     );

@@ -45,12 +45,21 @@ export class TurnTools {
   /** By conversation. */
   readonly #tokens = new Map<string, string>();
   readonly #turns = new Map<string, Turn>();
+  /** By conversation: the names of the newest list, since its servers were given. */
+  readonly #listed = new Map<string, ReadonlySet<string>>();
+
+  /** Its agent listed the tools before one of the turn was there. */
+  isOutdated(conversation: string): boolean {
+    const listed = this.#listed.get(conversation);
+    return listed !== undefined && this.#toolsOf(conversation).some(({ name }) => !listed.has(name));
+  }
 
   async serversFor(conversation: string, can: McpCapabilities | undefined): Promise<McpServer[]> {
     this.#server ??= this.#listen();
     const { port } = (await this.#server).address() as AddressInfo;
     const token = this.#tokens.get(conversation) ?? randomBytes(24).toString('base64url');
     this.#tokens.set(conversation, token);
+    this.#listed.delete(conversation);
     const url = `http://127.0.0.1:${port}/mcp`;
     const headers = [{ name: 'Authorization', value: `Bearer ${token}` }];
     if (can?.http) return [{ type: 'http', name: 'parley', url, headers }];
@@ -119,15 +128,21 @@ export class TurnTools {
     return null;
   }
 
+  #toolsOf(conversation: string): TurnTool['function'][] {
+    return (this.#turns.get(conversation)?.tools ?? []).map(({ function: tool }) => tool);
+  }
+
   #mcpServer(conversation: string): Server {
     const server = new Server({ name: 'parley', version: VERSION }, { capabilities: { tools: {} } });
-    server.setRequestHandler('tools/list', () => ({
-      tools: (this.#turns.get(conversation)?.tools ?? []).map(
-        ({ function: { name, description, parameters } }) => ({
+    server.setRequestHandler('tools/list', () => {
+      const tools = this.#toolsOf(conversation);
+      this.#listed.set(conversation, new Set(tools.map(({ name }) => name)));
+      return {
+        tools: tools.map(({ name, description, parameters }) => ({
           ...{ name, description, inputSchema: { type: 'object' as const, ...parameters } },
-        }),
-      ),
-    }));
+        })),
+      };
+    });
     server.setRequestHandler('tools/call', async ({ params }) => {
       const turn = this.#turns.get(conversation);
       const isOffered = turn?.tools.some(({ function: { name } }) => name === params.name);

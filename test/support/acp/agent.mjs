@@ -9,7 +9,8 @@
  * Everything else is answered with the number of blocks that it was told. It waits at a moment of an edit (`before-asking`, `allowed`,
  * `written`) while the file `hold-MOMENT-FILE` is in ACP_STATE, and leaves `at-MOMENT-FILE`. Arguments: `--version N`, `--no-auth`, `--no-load`,
  * `--image`, `--audio`, `--embeddedContext`, `--resume`, `--no-http`, `--banner`, `--crash` (at the start), `--mute` (never answers `initialize`),
- * `--no-session` (nor `session/new`). ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
+ * `--no-session` (nor `session/new`), `--lists` (lists the tools when a session begins or is opened again, and uses no others), `--close`
+ * (can close sessions). ACP_STATE is a folder: sessions, `told.jsonl` with every prompt, and `hold-session-`, while which no session begins (`at-session-`).
  */
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -93,24 +94,24 @@ async function useProgram({ command, args, env }, name, given) {
   return `(${tools}) ${error ? `error: ${error.message}` : result.content.map(({ text }) => text).join('')}`;
 }
 
-async function use(session, name, given) {
-  const [server] = session.servers;
-  if (!server) return 'no MCP server';
-  if (server.command) return useProgram(server, name, given);
+async function post(server, request) {
   const headers = Object.fromEntries(server.headers.map(({ name: key, value }) => [key, value]));
-  const body = {
-    jsonrpc: '2.0',
-    id: 1,
-    method: 'tools/call',
-    params: { name, arguments: JSON.parse(given || '{}') },
-  };
   const accept = 'application/json, text/event-stream';
   const answer = await fetch(server.url, {
     method: 'POST',
     headers: { ...headers, accept, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...request }),
   });
-  const { result, error } = await answer.json();
+  return answer.json();
+}
+
+async function use(session, name, given) {
+  const [server] = session.servers;
+  if (!server) return 'no MCP server';
+  if (server.command) return useProgram(server, name, given);
+  if (session.listed && !session.listed.includes(name)) return `there is no tool ${name}`;
+  const params = { name, arguments: JSON.parse(given || '{}') };
+  const { result, error } = await post(server, { method: 'tools/call', params });
   const shown = ({ text, type, data }) => text ?? ` <${type} ${data}>`;
   return error ? `error: ${error.message}` : result.content.map(shown).join('');
 }
@@ -263,25 +264,42 @@ const about = () => ({
     loadSession: !flag('no-load') && !flag('resume'),
     mcpCapabilities: { http: !flag('no-http'), sse: false },
     promptCapabilities: Object.fromEntries(TAKES.map((kind) => [kind, flag(kind)])),
-    ...(flag('resume') && { sessionCapabilities: { resume: {} } }),
+    sessionCapabilities: { ...(flag('resume') && { resume: {} }), ...(flag('close') && { close: {} }) },
   },
 });
 
+/** Agents list the tools once, until the session is closed. */
+async function listTools(session) {
+  const [server] = session.servers;
+  if (!flag('lists') || session.listed || !server) return;
+  const { result } = await post(server, { method: 'tools/list' });
+  session.listed = result.tools.map(({ name }) => name);
+}
+
 const METHODS = {
   initialize: () => (flag('mute') ? new Promise(() => {}) : about()),
-  'session/new'({ cwd, mcpServers }) {
+  async 'session/new'({ cwd, mcpServers }) {
+    await reach('session', '');
     if (flag('no-session')) return new Promise(() => {});
     if (flag('no-auth')) throw Object.assign(new Error('Authentication required'), { code: -32_000 });
     const session = { id: `s-${process.pid}-${sessions.size}`, cwd, servers: mcpServers, left: [] };
     sessions.set(session.id, session);
     keep(session);
+    await listTools(session);
     return { sessionId: session.id };
   },
-  'session/load'({ sessionId, cwd, mcpServers }) {
+  async 'session/load'({ sessionId, cwd, mcpServers }) {
     if (!existsSync(pathOf(sessionId))) throw Object.assign(new Error('no such session'), { code: -32_002 });
     const left = JSON.parse(readFileSync(pathOf(sessionId), 'utf8'));
-    sessions.set(sessionId, { id: sessionId, cwd, servers: mcpServers, left });
+    const { listed } = sessions.get(sessionId) ?? {};
+    const session = { id: sessionId, cwd, servers: mcpServers, left, listed };
+    sessions.set(sessionId, session);
+    await listTools(session);
     say(sessionId, 'a replayed message');
+    return {};
+  },
+  'session/close'({ sessionId }) {
+    sessions.delete(sessionId);
     return {};
   },
   async 'session/prompt'({ sessionId, prompt: blocks }) {
