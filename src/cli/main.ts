@@ -69,12 +69,12 @@ function userName(): string | null {
 /** `parley show … | head` closes the pipe early, which is not a failure. */
 function endWithOutput(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit();
-  ignoreClosedTerminal(error);
+  ignoreLostReader(error);
 }
 
-/** A closed terminal also sends SIGHUP, which ends the command. */
-function ignoreClosedTerminal(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EIO') throw error;
+/** A closed terminal also sends SIGHUP, which ends the command. Ctrl-C ends `tee` before the daemon, which stops in order without it. */
+function ignoreLostReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EIO' && error.code !== 'EPIPE') throw error;
 }
 
 /**
@@ -110,7 +110,7 @@ function environmentMemory(): [start: number, end: number] {
 }
 
 process.stdout.on('error', endWithOutput);
-process.stderr.on('error', ignoreClosedTerminal);
+process.stderr.on('error', ignoreLostReader);
 
 const hadTerminal = hasTerminal();
 const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));

@@ -96,4 +96,13 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
     expect(daemon.stderr()).toContain('telemetry ends');
     expect(await daemon.stop()).toBe(0);
   });
+
+  it('a daemon whose log has no reader any more continues, and stops in order', async () => {
+    await open();
+    const daemon = await project.up();
+    daemon.closeStderr();
+    expect((await project.parley('reload')).code).toBe(0); // it logs
+    await followUntil(await say('still there?'), 'demo', turnsEnded(1));
+    expect(await daemon.stop()).toBe(0);
+  });
 });

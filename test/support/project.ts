@@ -61,6 +61,8 @@ export interface RunningDaemon {
   events(): any[];
   /** Stops reading its stdout and closes it. */
   closeStdout(): void;
+  /** The same of its stderr, as when Ctrl-C ends `tee` first. */
+  closeStderr(): void;
   /** Its stderr so far. */
   stderr(): string;
   signal(name: NodeJS.Signals): void;
@@ -316,6 +318,7 @@ async function whenReady(child: ChildProcess): Promise<RunningDaemon> {
       lines.close();
       child.stdout?.destroy();
     },
+    closeStderr: () => void child.stderr?.destroy(),
     stderr: () => errors,
     signal,
     exited,
