@@ -45,7 +45,8 @@ interface SessionOptions {
  * SESSION-4 Without an id, `/approve` and `/deny` decide only a call that this chat has printed.
  * SESSION-5 While the daemon does not answer, a person can type, and messages are kept (CHAT-OUTBOX-2). For that person an
  *    interrupted answer is printed again from its beginning.
- * SESSION-6 A file is sent with the next message that is taken.
+ * SESSION-6 A file is sent with the next message that is typed, also if it is still being uploaded. One that is refused leaves it
+ *    to the next.
  * SESSION-7 An abort stops the agents whose turns are open, and resumes them, except those that another person stopped, too.
  */
 export class ChatSession {
@@ -63,9 +64,9 @@ export class ChatSession {
   readonly #names = new Map<string, string>();
   readonly #waiters: (() => void)[] = [];
   /** SESSION-6 */
-  #files: readonly FilePart[] = [];
-  /** As typed, by hash. */
-  readonly #paths = new Map<string, string>();
+  #files: readonly ChosenFile[] = [];
+  /** The paths of the files of each message, by its id. */
+  readonly #paths = new Map<string, readonly string[]>();
   #failed = false;
   /** The text that the person was asked about (SESSION-3). */
   #doubtful: string | null = null;
@@ -107,7 +108,7 @@ export class ChatSession {
       else if (line.kind === 'run') await this.#post(line.text, { workflow: line.workflow });
       else if (line.kind === 'answer') await this.#answer(line.text);
       else if (line.kind === 'decide') await this.#decide(line);
-      else if (line.kind !== 'nothing') this.#options.print(`${await this.#execute(line)}\n`);
+      else if (line.kind !== 'nothing') await this.#execute(line);
     } catch (error) {
       if (!this.#outbox.hasLeft) this.fail(error);
     }
@@ -129,8 +130,8 @@ export class ChatSession {
   }
 
   /** The files of a message, as the person named them. */
-  pathsOf({ parts = [] }: PostMessage): readonly string[] {
-    return parts.flatMap((part) => (part.type === 'file' ? (this.#paths.get(part.sha256) ?? []) : []));
+  pathsOf({ id = '' }: PostMessage): readonly string[] {
+    return this.#paths.get(id) ?? [];
   }
 
   /** Records an earlier entry without printing it. */
@@ -181,24 +182,30 @@ export class ChatSession {
     return this.#watch.quiet || (this.#seen >= this.#wanted && this.#watch.held);
   }
 
-  /** Executes a `/` command; returns what to print. */
+  /** Executes a `/` command, and prints its result. */
   async #execute(
     line: Exclude<ChatLine, { kind: 'nothing' | 'message' | 'quit' | 'decide' | 'answer' | 'run' }>,
-  ): Promise<string> {
+  ): Promise<void> {
     const { conversation, actor } = this.#options;
     const { palette } = this.#context;
     const client = this.#client;
     switch (line.kind) {
       case 'help':
-        return CHAT_HELP;
+        return this.#result({ help: CHAT_HELP }, ({ help }) => help);
       case 'agents':
-        return renderAgents((await client.request('agents', {})).agents, palette);
-      case 'phase':
-        return renderState(await client.request('phase', { conversation, phase: line.phase, ...actor }));
+        return this.#result(await client.request('agents', {}), ({ agents }) =>
+          renderAgents(agents, palette),
+        );
+      case 'phase': {
+        const request = { conversation, phase: line.phase, ...actor };
+        return this.#result(await client.request('phase', request), renderState);
+      }
       case 'mode':
-        return renderState(await this.#enterMode(line));
-      case 'explain':
-        return renderView(await client.request('view', { conversation, agent: line.agent }), palette);
+        return this.#result(await this.#enterMode(line), renderState);
+      case 'explain': {
+        const view = await client.request('view', { conversation, agent: line.agent });
+        return this.#result(view, (one) => renderView(one, palette));
+      }
       case 'file':
         return this.#attach(line.path);
       case 'wrong':
@@ -206,13 +213,28 @@ export class ChatSession {
     }
   }
 
-  async #attach(path: string): Promise<string> {
-    const [file] = await sendFiles(this.#context, this.#client, [path], this.#options.actor.publisher);
-    if (file) {
-      this.#files = [...this.#files, file];
-      this.#paths.set(file.sha256, path);
-    }
-    return `with the next message: ${this.#files.map(fileLine).join(' ')}`;
+  #result<T>(value: T, text: (value: T) => string): void {
+    if (this.#context.json) this.#context.value(value);
+    else this.#options.print(`${text(value)}\n`);
+  }
+
+  async #attach(path: string): Promise<void> {
+    const { isTyped, actor } = this.#options;
+    const send = () => sendFiles(this.#context, this.#client, [path], actor.publisher);
+    const sent = send().catch((error: unknown) => {
+      if (!isTyped || !isUnreachable(error)) throw error;
+      return this.#outbox.untilAnswered(send);
+    });
+    const chosen = { path, parts: sent.catch(() => []) };
+    this.#files = [...this.#files, chosen];
+    const parts = await sent.catch((error: unknown) => {
+      this.#files = this.#files.filter((one) => one !== chosen);
+      throw error;
+    });
+    const isTaken = !this.#files.includes(chosen);
+    const next = isTaken ? parts : await partsOf(this.#files);
+    const text = `with ${isTaken ? 'your' : 'the next'} message: ${next.map(fileLine).join(' ')}`;
+    this.#result({ files: next }, () => text);
   }
 
   #enterMode(line: ChatLine & { kind: 'mode' }) {
@@ -235,14 +257,14 @@ export class ChatSession {
 
   async #say(text: string): Promise<void> {
     const isDoubtful = this.#options.isTyped && text !== this.#doubtful && looksLikeAnAnswer(text);
-    this.#doubtful = isDoubtful ? text : null;
-    if (!isDoubtful || (await this.#pending()).length === 0) {
-      await this.#post(text);
-      return;
-    }
-    this.#options.note(
-      'A call waits for approval: /approve or /deny decides. Type it again to send it as a message.',
-    );
+    this.#doubtful = null;
+    await this.#post(text, {}, async () => {
+      if (!isDoubtful || (await this.#pending()).length === 0) return;
+      this.#doubtful = text;
+      throw new ParleyError('USAGE', 'a call waits for approval: /approve or /deny decides', {
+        hint: 'type it again to send it as a message',
+      });
+    });
   }
 
   async #pending() {
@@ -289,16 +311,29 @@ export class ChatSession {
     this.#options.note(`${approvalId}: ${answer}`);
   }
 
-  async #post(content: string, more: Pick<PostMessage, 'workflow' | 'to'> = {}) {
+  /** `check`: just before it is sent; throws if it is not to be sent. */
+  async #post(
+    content: string,
+    more: Pick<PostMessage, 'workflow' | 'to'> = {},
+    check: () => Promise<void> = async () => {},
+  ) {
     const id = randomUUID();
     this.#own.add(id);
     const { conversation, actor, note, isTyped } = this.#options;
     const files = this.#files;
     this.#files = [];
-    const parts = files.length > 0 ? [...files] : undefined;
-    const message = { conversation, content, id, parts, ...more, ...actor };
+    this.#paths.set(
+      id,
+      files.map(({ path }) => path),
+    );
+    const message = { conversation, content, id, ...more, ...actor };
+    const whole = async (): Promise<PostMessage> => {
+      await check();
+      const parts = await partsOf(files);
+      return parts.length > 0 ? { ...message, parts } : message;
+    };
     if (this.isAway && isTyped) this.#mark('kept');
-    const sent = isTyped ? this.#outbox.send(message) : this.#client.post(message);
+    const sent = isTyped ? this.#outbox.send(message, whole) : this.#client.post(await whole());
     const answer = await sent.catch((error: unknown) => {
       this.#files = [...files, ...this.#files];
       throw error;
@@ -332,6 +367,17 @@ export class ChatSession {
     if (this.#isQuiet) for (const wake of this.#waiters.splice(0)) wake();
   }
 }
+
+/** A file that goes with a message. */
+interface ChosenFile {
+  /** As typed. */
+  readonly path: string;
+  /** When it is uploaded; none if it is refused. */
+  readonly parts: Promise<readonly FilePart[]>;
+}
+
+const partsOf = async (files: readonly ChosenFile[]) =>
+  (await Promise.all(files.map(({ parts }) => parts))).flat();
 
 /** A command to suggest in a chat: as typed there if the chat has it. */
 function inChat({ command }: Context): (words: string) => string {
@@ -388,10 +434,10 @@ function createOutbox(client: ParleyClient, onAway: () => void) {
   return {
     untilAnswered,
     reach,
-    /** Rejects with the refusal, or with an `AbortError` after `leave`. */
-    send(message: PostMessage): Promise<PostAnswer> {
+    /** `whole`: what is sent, when its turn has come. Rejects with the refusal, or with an `AbortError` after `leave`. */
+    send(message: PostMessage, whole: () => Promise<PostMessage>): Promise<PostAnswer> {
       kept.push(message);
-      const sent = last.then(() => untilAnswered(() => client.post(message, { signal })));
+      const sent = last.then(() => untilAnswered(async () => client.post(await whole(), { signal })));
       const done = () => {
         if (signal.aborted) return;
         kept.splice(kept.indexOf(message), 1);

@@ -20,6 +20,7 @@ import {
   type TurnWatch,
   unknownMentionsText,
 } from '../../client/index.ts';
+import { abortable } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import { createSpinner, type Spinner, untilSignal } from '../output/terminal.ts';
 import { approvalLines, questions, requestedApproval } from '../render/entry.ts';
@@ -63,23 +64,35 @@ export async function postAndWait(
   options: PostOptions = {},
 ): Promise<number> {
   const waiting = createSpinner(context.io);
+  let isPosted = false;
+  const onPosted = () => {
+    isPosted = true;
+  };
   return untilSignal(context.io, (signal) =>
-    streamAnswers(context, client, message, { ...options, signal, waiting }).catch((error: unknown) => {
-      if (signal.aborted) return interrupted(context, message.conversation);
+    streamAnswers(context, client, message, { ...options, signal, waiting, onPosted }).catch((error) => {
+      if (signal.aborted) return interrupted(context, message.conversation, isPosted);
       throw error;
     }),
   ).finally(waiting.hide);
+}
+
+interface Waited extends PostOptions {
+  readonly signal: AbortSignal;
+  readonly waiting: Spinner;
+  /** Called when the message is acknowledged. */
+  readonly onPosted: () => void;
 }
 
 async function streamAnswers(
   context: Context,
   client: ParleyClient,
   message: PostMessage,
-  { waiting, ...options }: PostOptions & { readonly signal: AbortSignal; readonly waiting: Spinner },
+  { waiting, onPosted, ...options }: Waited,
 ): Promise<number> {
   const { conversation } = message;
   waiting.show('posting');
   const { answer, events } = await postAndFollow(client, message, options);
+  onPosted();
   noteIgnored(context, answer);
   const watch = createTurnWatch();
   const unknown = unknownMentionsText(answer.unknownMentions);
@@ -220,9 +233,13 @@ async function showOpenQuestions(
   return [asked.author.id];
 }
 
-function interrupted(context: Context, conversation: string): number {
+function interrupted(context: Context, conversation: string, isPosted = true): number {
   const show = context.command(`show ${conversation}`);
-  context.note(`left: the message stays posted, and its answer will be in the log (${show})`);
+  context.note(
+    isPosted
+      ? `left: the message stays posted, and its answer will be in the log (${show})`
+      : `left before the message was acknowledged: it may not be posted (${show})`,
+  );
   return 1;
 }
 
@@ -322,7 +339,7 @@ async function postAndFollow(
   { signal, asOperator }: PostOptions & { readonly signal: AbortSignal },
 ): Promise<{ answer: PostAnswer; events: AsyncGenerator<FollowEvent, void, undefined> }> {
   const { conversation } = message;
-  const from = await logLength(client, conversation);
+  const from = await abortable(logLength(client, conversation), signal);
   const early = new AbortController();
   const abort = () => early.abort();
   signal.addEventListener('abort', abort, { once: true });

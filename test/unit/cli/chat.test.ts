@@ -170,6 +170,14 @@ describe('a chat with piped input', () => {
     expect(daemon.posts.map(({ content }) => content)).toEqual(['é', '日本']);
   });
 
+  it('a piped chat prints the results of its commands as values with --json', async () => {
+    const detail = { id: 'c', phase: 'plan', mode: 'agent', activeAgent: null, length: 0, agents: {} };
+    const daemon = echoing({ phase: detail });
+    const stdin = '/help\n/agents\n/phase plan\n';
+    const ran = await parley(['chat', 'c', '--json'], { daemon, stdin });
+    expect(ran.json()).toEqual([{ help: expect.stringContaining('/phase PHASE') }, NAMES, detail]);
+  });
+
   it('a piped chat prints errors as values with --json', async () => {
     const ran = await parley(['chat', 'c', '--json'], { daemon: echoing(), stdin: '/dance\n' });
     expect(ran.json()).toMatchObject([{ error: { code: 'USAGE' } }]);

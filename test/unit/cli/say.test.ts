@@ -191,6 +191,29 @@ describe('say --wait', () => {
     expect([running.listeners(), daemon.closed]).toEqual([0, 1]);
   });
 
+  it.each(['conversation', 'post'])(
+    'say --wait that is left while %s has no answer says that the message may not be posted',
+    async (verb) => {
+      const never = new Promise<never>(() => {});
+      const daemon = fakeDaemon(verb === 'conversation' ? { conversation: () => never } : {});
+      const { post } = daemon.client;
+      const asked: AbortSignal[] = [];
+      daemon.client.post = async (message, { signal } = {}) => {
+        if (verb !== 'post' || !signal) return post(message);
+        asked.push(signal);
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      };
+      const running = start(['say', 'c', 'hi', '--wait'], { daemon });
+      await expect.poll(() => daemon.requests.length + asked.length).toBe(verb === 'post' ? 2 : 1);
+      running.signal('SIGINT');
+      expect(await running.done).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('may not be posted'),
+      });
+      expect(daemon.posts).toEqual([]);
+    },
+  );
+
   it('say fails if the post is refused, and leaves no subscription open', async () => {
     const daemon = answering([]);
     daemon.onPost = () => {

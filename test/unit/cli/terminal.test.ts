@@ -212,6 +212,95 @@ describe('chat on a terminal', () => {
   });
 });
 
+describe('a text on a terminal that may be the answer to a call', () => {
+  const callOf = (approvalId: string) => ({
+    ...{ approvalId, conversation: 'c', agent: 'pm', tool: 'write', arguments: '{}' },
+    ...{ risk: 'risky', mayHaveRun: false },
+  });
+  /** With calls that wait, as `waiting` says then. */
+  function withCalls(waiting: () => readonly string[]) {
+    const terminal = atTerminal();
+    const { client } = terminal.daemon;
+    const { request } = client;
+    client.request = async (endpoint, body, options) =>
+      endpoint === 'approvals'
+        ? ({ approvals: waiting().map(callOf), more: 0 } as never)
+        : request(endpoint, body, options);
+    return terminal;
+  }
+
+  it('is sent when it is typed again, and asked about each time, also after it was sent before', async () => {
+    const waiting: string[] = [];
+    const { daemon, running, type, text } = withCalls(() => waiting);
+    await expect.poll(text).toContain('> ');
+    type('yes\r');
+    await expect.poll(() => daemon.posts.length).toBe(1);
+    await expect.poll(text).toMatch(/pm: Hello\n.*> $/s);
+    waiting.push('ap1');
+    type('yes\r');
+    await expect.poll(text).toContain('/approve or /deny decides');
+    expect(daemon.posts.length).toBe(1);
+    type('yes\r');
+    await expect.poll(() => daemon.posts.length).toBe(2);
+    type('\u0004');
+    await running.done;
+  });
+
+  it('is kept like any other while the daemon does not answer, in the order in which it was typed', async () => {
+    let isAway = true;
+    const { daemon, running, type, text } = withCalls(() => {
+      if (isAway) throw AWAY;
+      return [];
+    });
+    await expect.poll(text).toContain('> ');
+    daemon.onPost = ((answers) => (message) => {
+      if (isAway) throw AWAY;
+      return answers(message);
+    })(daemon.onPost);
+    type('ok\rtell me more\r');
+    await expect.poll(text).toContain('the daemon does not answer: messages are kept');
+    isAway = false;
+    daemon.reach(true);
+    await expect
+      .poll(() => daemon.log.flatMap((one) => ('role' in one && one.role === 'user' ? one.content : [])))
+      .toEqual(['ok', 'tell me more']);
+    expect(text()).not.toContain('no daemon answers');
+    type('\u0004');
+    await running.done;
+  });
+
+  it('is sent also if the person leaves at once', async () => {
+    const { daemon, running, type, text } = withCalls(() => []);
+    await expect.poll(text).toContain('> ');
+    type('ok\r\u0004');
+    expect(await running.done).toMatchObject({ code: 0, err: '' });
+    expect(daemon.posts).toMatchObject([{ content: 'ok' }]);
+  });
+});
+
+it('a message that is typed while a file is uploaded has that file', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-chat-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'plan.txt'), 'a plan');
+  const { daemon, running, type, text } = atTerminal();
+  await expect.poll(text).toContain('> ');
+  const { upload } = daemon.client;
+  daemon.client.upload = async (...given) => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return upload(...given);
+  };
+  type(`/file ${join(folder, 'plan.txt')}\rlook\rand another\r`);
+  await expect.poll(() => daemon.posts.length).toBe(2);
+  expect(daemon.posts).toMatchObject([
+    { content: 'look', parts: [{ name: 'plan.txt' }] },
+    { content: 'and another' },
+  ]);
+  expect(daemon.posts[1]?.parts).toBeUndefined();
+  expect(text()).toContain('with your message: [file plan.txt');
+  type('\u0004');
+  await running.done;
+});
+
 const AWAY = new ParleyError('DAEMON_NOT_RUNNING', 'no daemon answers');
 
 describe('chat on a terminal, while the daemon does not answer', () => {
@@ -267,20 +356,21 @@ describe('chat on a terminal, while the daemon does not answer', () => {
     const { daemon, running, type, text } = atTerminal([], '--as', 'Bob B', '--publisher', 'bob');
     await expect.poll(text).toContain('> ');
     daemon.reach(false);
-    type("it's one\r/run fix two words\r");
-    await expect.poll(() => text().match(/· kept/g)).toHaveLength(2);
+    type("it's one\r/run fix two words\r- milk\r");
+    await expect.poll(() => text().match(/· kept/g)).toHaveLength(3);
     type('\u0004');
     const { code, err } = await running.done;
     expect(code).toBe(1);
     const lines = err.trimEnd().split('\n');
     expect(lines[0]).toBe(
-      'parley: the daemon did not acknowledge 2 messages. To send what it does not have:',
+      'parley: the daemon did not acknowledge 3 messages. To send what it does not have:',
     );
     expect(lines[1]).toMatch(
       /^ {2}parley say c 'it'\\''s one' --id [\da-f-]{36} --publisher bob --as 'Bob B'$/,
     );
     expect(lines[2]).toMatch(/^ {2}parley run fix 'two words' --conversation c --id [\da-f-]{36} --publ/);
-    expect(lines).toHaveLength(3);
+    expect(lines[3]).toMatch(/^ {2}parley say c --id [\da-f-]{36} --publisher bob --as 'Bob B' -- '- milk'$/);
+    expect(lines).toHaveLength(4);
     expect(daemon.posts).toEqual([]);
   });
 
@@ -341,8 +431,11 @@ describe('chat on a terminal, while the daemon does not answer', () => {
   });
 });
 
-it('the history of a chat on a terminal starts with the messages of this person', async () => {
-  const mine = (index: number, content: string, id = 'alice') =>
+it.each([
+  ['alice', []],
+  ['alice/Al', ['--as', 'Al']],
+])('the history of a chat on a terminal starts with the messages of this person: %s', async (me, args) => {
+  const mine = (index: number, content: string, id = me) =>
     person(index, content, { author: { kind: 'person', id, name: 'Alice' } });
   const foreign = mine(2, 'of another person', 'bob');
   const log = [
@@ -351,8 +444,9 @@ it('the history of a chat on a terminal starts with the messages of this person'
     foreign,
     mine(3, 'a\u001b]0;x\u0007'),
     mine(4, 'a\nb'),
+    mine(5, 'under another name', 'alice/Bea'),
   ];
-  const { daemon, running, type, text } = atTerminal(log);
+  const { daemon, running, type, text } = atTerminal(log, ...args);
   await expect.poll(text).toContain('> ');
   type('\u001b[A\r\u001b[A\u001b[A\r');
   await expect.poll(() => daemon.posts.length).toBe(2);

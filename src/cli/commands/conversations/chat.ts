@@ -91,7 +91,7 @@ async function chatOnTerminal(
 ): Promise<number> {
   const { io, palette } = context;
   const length = await logLength(client, conversation);
-  const history = await ownMessages(client, conversation, { publisher: actor.publisher, length });
+  const history = await ownMessages(client, conversation, { actor, length });
   const prompt = palette.dim('> ');
   const input = createInterface({ input: io.stdin, output: io.stdout, prompt, history });
   input.on('error', () => {}); // `readLines` reports it; a closed terminal fails again on close
@@ -137,16 +137,17 @@ async function chatOnTerminal(
   return unsent.length > 0 ? 1 : 0;
 }
 
-/** The messages of this publisher that a person can type again, the newest first. */
+/** The messages of this person that can be typed again, the newest first. */
 async function ownMessages(
   client: ParleyClient,
   conversation: string,
-  { publisher, length }: { readonly publisher: string; readonly length: number },
+  { actor: { publisher, author }, length }: { readonly actor: Actor; readonly length: number },
 ): Promise<string[]> {
   const typed: string[] = [];
+  const me = author ? `${publisher}/${author.name}` : publisher;
   if (length === 0) return typed;
   for await (const entry of logEntries(client, conversation, Math.max(0, length - HISTORY_WITHIN))) {
-    if (entry.type !== 'message' || entry.author.kind !== 'person' || entry.author.id !== publisher) continue;
+    if (entry.type !== 'message' || entry.author.kind !== 'person' || entry.author.id !== me) continue;
     const { content } = entry;
     // What another publisher of this name wrote must not control the terminal.
     if (!content || content.includes('\n') || printable(content) !== content) continue;
@@ -160,14 +161,15 @@ function unsentLines(context: Context, session: ChatSession, unsent: readonly Po
   const commands = unsent.map((message) => {
     const { conversation, content, id, workflow, to, author, publisher } = message;
     const text = quoted(printable(content));
+    const [words, last] = content.startsWith('-') ? ['', ` -- ${text}`] : [` ${text}`, '']; // no option
     const paths = session.pathsOf(message).map((path) => quoted(printable(path)));
     const files = workflow ? '' : paths.map((path) => ` --file ${path}`).join('');
     const what = workflow
-      ? `run ${quoted(workflow)} ${text} --conversation ${conversation}`
-      : `say ${conversation} ${text}${to ? ` --to ${to.join(',')}` : ''}${files}`;
+      ? `run ${quoted(workflow)}${words} --conversation ${conversation}`
+      : `say ${conversation}${words}${to ? ` --to ${to.join(',')}` : ''}${files}`;
     const as = author?.name === undefined ? '' : ` --as ${quoted(author.name)}`;
     const without = workflow && paths.length > 0 ? `  # without its files: ${paths.join(' ')}` : '';
-    return `  ${context.command(`${what} --id ${id} --publisher ${publisher}${as}`)}${without}`;
+    return `  ${context.command(`${what} --id ${id} --publisher ${publisher}${as}`)}${last}${without}`;
   });
   const count = plural(unsent.length, 'message');
   return [`parley: the daemon did not acknowledge ${count}. To send what it does not have:`, ...commands];
