@@ -225,7 +225,7 @@ export function changeTeam(
 
 function endRunningTurns(builder: DecisionBuilder, { agents }: ConversationState): void {
   for (const [agent, { turn }] of Object.entries(agents)) {
-    if (turn?.status !== 'running' || builder.context.roster.agents.has(agent)) continue;
+    if (turn?.status !== 'running' || builder.roster.agents.has(agent)) continue;
     const { turnId } = turn;
     endTurn(builder, agent, 'aborted');
     builder.effect({ type: 'abort-turn', agent, turnId, key: builder.nextIndex - 1 });

@@ -81,11 +81,12 @@ export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolea
 export function recover(builder: DecisionBuilder, audited: readonly AuditedOutcome[] = []): RepairCount {
   const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
   if (builder.state.isPartialCopy) return count;
-  endTurnsOfRemovedAgents(builder);
+  const interrupted = runningTurns(builder);
+  endTurnsOfRemovedAgents(builder); // their askers continue, and other turns start
   endRunOfRemoved(builder);
   for (const item of outstandingWork(builder.state)) {
     const turn = builder.state.agents[item.agent]?.turn;
-    if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue;
+    if (item.type === 'start-turn' || turn?.turnId !== item.turnId || !interrupted.has(item.turnId)) continue;
     if (item.type === 'abort-turn') {
       backfill(builder, turn, audited, count);
       endTurn(builder, item.agent, 'aborted');
@@ -93,6 +94,11 @@ export function recover(builder: DecisionBuilder, audited: readonly AuditedOutco
   }
   startTurns(builder);
   return count;
+}
+
+function runningTurns({ state }: DecisionBuilder): ReadonlySet<string> {
+  const turns = Object.values(state.agents).flatMap(({ turn }) => turn ?? []);
+  return new Set(turns.filter(({ status }) => status === 'running').map(({ turnId }) => turnId));
 }
 
 function resumeTurn(

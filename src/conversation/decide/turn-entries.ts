@@ -321,6 +321,9 @@ export function unfinished(call: OpenCall, outcome: TurnOutcome): string {
 }
 
 export function addTurnEnded(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome): void {
+  const known = builder.context.knowledge(turn.agent);
+  const end = builder.nextIndex + 1;
+  const isBegunNow = turn.startedAt >= builder.context.entries.length;
   builder.add({
     type: 'turn-ended',
     author: builder.agentAuthor(turn.agent),
@@ -328,9 +331,9 @@ export function addTurnEnded(builder: DecisionBuilder, turn: Turn, outcome: Turn
     agent: turn.agent,
     outcome,
     finishReason: outcome === 'completed' ? (cutOf(builder, turn) ?? undefined) : undefined,
-    lastProcessedMessageIndex: builder.context
-      .knowledge(turn.agent)
-      .cursorAfter(builder.drafted, builder.nextIndex + 1),
+    lastProcessedMessageIndex: isBegunNow
+      ? known.of(builder.all()).cursorAfter([], end)
+      : known.cursorAfter(builder.drafted, end),
   });
 }
 

@@ -61,6 +61,13 @@ export class Knowledge {
     this.#policy = policy;
   }
 
+  /** Of the same agent, from other entries. */
+  of(entries: readonly Entry[]): Knowledge {
+    const knowledge = new Knowledge(this.agent, this.#policy);
+    knowledge.catchUp(entries);
+    return knowledge;
+  }
+
   /** Folds the new entries. */
   catchUp(entries: readonly Entry[], to = entries.length): void {
     for (; this.length < to; this.length++) {

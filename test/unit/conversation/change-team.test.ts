@@ -3,6 +3,7 @@ import {
   type Author,
   type Command,
   Conversation,
+  checkKnowledge,
   checkLaws,
   type Entry,
   hasOutstandingWork,
@@ -62,6 +63,23 @@ describe('a change of the team', () => {
     expect([late.reply.kind, late.entries]).toEqual(['stale', []]);
   });
 
+  it('TEAM-CHANGE-2: the running turn of a hired agent continues', () => {
+    const core = new TeamCore({ models: ['m'], hiring: {} });
+    core.do({ type: 'hire', agent: { slug: 'helper', persona: 'Help.', model: 'm' }, by });
+    core.post('@helper Hello');
+    const { entries, effects } = core.do({ type: 'change-team', changes: [changed('pm')], by });
+    expect([entries, effects]).toEqual([[], []]);
+    expect(core.turn('helper')?.status).toBe('running');
+  });
+
+  it('L15: at a start without an agent, its asker continues with one call of its model', () => {
+    const core = new TeamCore().posted('Hello');
+    core.act('pm', null, ['delegate', { to: 'dev', request: 'Build it.' }]);
+    core.act('dev', null, ['ask', { question: 'Which?' }]);
+    const { effects } = under(core.entries, ['pm', 'qa']).apply({ type: 'recover' }, 0);
+    expect(effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
+  });
+
   it('an agent that asked a removed agent gets an answer', () => {
     const core = new TeamCore().posted('Hello');
     core.act('pm', null, ['delegate', { to: 'dev', request: 'Build it.' }]);
@@ -96,6 +114,7 @@ describe('a change of the team', () => {
       expect(error?.content).toMatch(/dev.*parley reload/u);
       expect(hasOutstandingWork(later.state)).toBe(false);
       expect(checkLaws(later.entries)).toEqual([]);
+      expect(checkKnowledge(later.entries)).toEqual([]);
     },
   );
 
