@@ -158,9 +158,10 @@ export function repairCalls(
   count: RepairCount,
 ): void {
   backfill(builder, turn, audited, count);
-  for (const call of agentState(builder.state, turn.agent).turn?.openCalls ?? []) {
-    if (isConversationTool(call.name) || !call.started) continue;
-    closeQuestion(builder, call);
+  for (const open of agentState(builder.state, turn.agent).turn?.openCalls ?? []) {
+    if (isConversationTool(open.name) || !open.started) continue;
+    closeQuestion(builder, open);
+    const call = { ...open, question: null };
     const judgement = judgeAgain(builder, turn, call);
     const isUnchanged = judgement.kind === 'run' && judgement.risk === call.risk;
     if (isUnchanged && didNotRun(call, audited)) {

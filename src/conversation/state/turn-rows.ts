@@ -55,8 +55,8 @@ export function turnRows(entries: readonly Entry[]): FoldedTurn[] {
       asking.set(entry.approvalId, turnId);
       rows.set(turnId, { ...row, outcome: 'waiting' });
     }
-    if (entry.type === 'approval-answered' && asking.has(entry.approvalId))
-      rows.set(turnId, { ...row, outcome: 'running' });
+    const isAnswer = entry.type === 'approval-answered' && asking.delete(entry.approvalId);
+    if (isAnswer && ![...asking.values()].includes(turnId)) rows.set(turnId, { ...row, outcome: 'running' });
     if (entry.type === 'turn-ended') rows.set(turnId, { ...row, ...endOf(row, entry) });
     if (entry.type === 'message' && entry.role === 'assistant') rows.set(turnId, answered(row, entry));
   }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   askedText,
+  checkLaws,
   createTurnWatch,
   OpenCalls,
   pendingApprovals,
@@ -172,6 +173,15 @@ describe('a question of the server of a running call', () => {
     const core = asked('safe');
     expect(kinds(core.crash().entries)).toEqual(['turn-started pm', 'approval-answered', 'tool-started']);
     expect(core.pending()).toEqual([]);
+  });
+
+  it('each crash closes it once, and the second ends a safe call', () => {
+    const core = asked('safe1');
+    core.crash();
+    ask(core, 'safe1');
+    core.crash();
+    expect(core.result('safe1')).toContain('INTERRUPTED');
+    expect(checkLaws(core.entries)).toEqual([]);
   });
 
   it('a stop closes it with the call', () => {

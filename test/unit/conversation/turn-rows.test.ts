@@ -56,6 +56,8 @@ describe('the table of turns', () => {
     expect(turnRows(log(started, asked))).toMatchObject([{ outcome: 'waiting', ms: null }]);
     expect(turnRows(log(started, asked, answer))).toMatchObject([{ outcome: 'running' }]);
     expect(turnRows(log(started, asked, answer, ended))).toMatchObject([{ outcome: 'completed' }]);
+    const other = { ...asked, approvalId: 'b' };
+    expect(turnRows(log(started, asked, other, answer))).toMatchObject([{ outcome: 'waiting' }]);
   });
 
   it('a turn has the models that it asked in turn, without one that was passed over', () => {
