@@ -58,7 +58,11 @@ function mayBeShown(entry: Entry, agent: string, includeCollapsed = false): bool
   if (entry.type === 'delegation-requested') return entry.to === agent;
   if (entry.type !== 'message') return NOTICES.has(entry.type);
   const folded = entry.isCollapsed === true && entry.tool_calls === undefined && !includeCollapsed;
-  return entry.role !== 'tool' && !folded && (!!entry.content || entry.reported !== undefined);
+  return (
+    entry.role !== 'tool' &&
+    !folded &&
+    (!!entry.content || entry.parts !== undefined || entry.reported !== undefined)
+  );
 }
 
 function isRoutedTo(entry: Entry, agent: string): boolean {

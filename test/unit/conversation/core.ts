@@ -75,11 +75,16 @@ export function withoutBlock(view: View): ViewMessage[] {
     .map((part) => part.message);
 }
 
+/** Not the result of a tool that a person's post brought. */
+function isOfAPerson(entry: Entry | undefined): boolean {
+  return entry?.type === 'message' && entry.role === 'user' && entry.author.kind === 'person';
+}
+
 /** Entry indexes by the kind of their part, in the terms of the oracle. */
 function placesOf(view: View, entries: readonly Entry[]) {
   /** V19: the files of an entry whose text is a message of its own. */
   const isFiles = ({ message, entries: [first = -1] }: ViewPart) =>
-    message.files !== undefined && message.content === '' && entries[first]?.author.kind !== 'person';
+    message.files !== undefined && message.content === '' && !isOfAPerson(entries[first]);
   const own = (part: ViewPart) => part.message.role !== 'tool' && !isFiles(part);
   const of = (kind: ViewPart['kind'], parts: readonly ViewPart[], instead = kind) =>
     parts
