@@ -1,4 +1,5 @@
-import type { Block, FilePart, ReportedCall, SentPrompt, Usage } from '../conversation/index.ts';
+import type { Block, FilePart, ReportedCall, SentPrompt, Usage, ViewMessage } from '../conversation/index.ts';
+import type { ToolDefinition } from './tool-port.ts';
 
 export type { Block, OpaqueFields } from '../conversation/index.ts';
 
@@ -6,12 +7,6 @@ export type { Block, OpaqueFields } from '../conversation/index.ts';
  * What a turn needs of a model. The adapter returns every expected failure as a value, decides once whether a retry
  * makes sense, and throws only on a bug.
  */
-
-interface WireToolCall {
-  readonly id: string;
-  readonly type: 'function';
-  readonly function: { readonly name: string; readonly arguments: string };
-}
 
 /** A file that a request contains. */
 export interface WireFile extends FilePart {
@@ -27,17 +22,13 @@ export interface WireMessage {
   readonly files?: readonly WireFile[];
   /** Reasoning before the answer, for providers that require it back. */
   readonly reasoning_content?: string;
-  readonly tool_calls?: readonly WireToolCall[];
+  readonly tool_calls?: ViewMessage['tool_calls'];
   readonly tool_call_id?: string;
 }
 
 export interface WireTool {
   readonly type: 'function';
-  readonly function: {
-    readonly name: string;
-    readonly description: string;
-    /** JSON Schema of the arguments. */
-    readonly parameters: Readonly<Record<string, unknown>>;
+  readonly function: Pick<ToolDefinition, 'name' | 'description' | 'parameters'> & {
     /** The provider enforces the schema in `parameters`. */
     readonly strict?: true;
   };

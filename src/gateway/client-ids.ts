@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   type CallersCall,
   type Entry,
@@ -8,6 +7,7 @@ import {
   placeOfCallId,
   wireCallId,
 } from '../conversation/index.ts';
+import { sha256Of } from '../kernel/index.ts';
 
 /**
  * Ids between the clients of the standard protocols and the log. They follow from what a client sends and from the log, so a restart
@@ -31,7 +31,7 @@ export function conversationOf(id: string): string {
 
 /** 128 bits of a JSON value: in UTF-8 all lone surrogates would be equal. */
 export function digest(value: unknown): string {
-  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
+  return sha256Of(JSON.stringify(value)).slice(0, 32);
 }
 
 const DIGITS = 8;

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import {
   contentOf,
@@ -10,7 +9,7 @@ import {
   readDataUrl,
   UNKNOWN_TYPE,
 } from '../conversation/index.ts';
-import { cut, isBase64 } from '../kernel/index.ts';
+import { cut, isBase64, sha256Of } from '../kernel/index.ts';
 import { digest } from './client-ids.ts';
 import type { Request, RouteContext } from './context.ts';
 import { fetchFile } from './fetch.ts';
@@ -65,8 +64,7 @@ function decoded(base64: string, where: string): Uint8Array {
 /** A short name for the same bytes, or the same address: equal wherever a client repeats the file. */
 export function referenceOf(url: string): string {
   const data = readDataUrl(url);
-  if (data === null) return digest(url).slice(0, 12);
-  return createHash('sha256').update(Buffer.from(data.base64, 'base64')).digest('hex').slice(0, 12);
+  return (data === null ? digest(url) : sha256Of(Buffer.from(data.base64, 'base64'))).slice(0, 12);
 }
 
 /** A request with files. */

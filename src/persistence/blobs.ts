@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Entry } from '../conversation/index.ts';
-import { ParleyError } from '../kernel/index.ts';
+import { ParleyError, sha256Of } from '../kernel/index.ts';
 import type { BlobFacts, Blobs, NamedFiles } from './port.ts';
 import { logClosed, requireBlobHash } from './rules.ts';
 import { InOrder, type Storage, type StoredContent } from './storage.ts';
@@ -39,7 +39,7 @@ const APPEND_MS = 3_600_000;
 
 /** The life of the log that begins with this entry. */
 export function lifeOf(first: Pick<Entry, 'id'>): string {
-  return createHash('sha256').update(first.id).digest('hex').slice(0, 16);
+  return sha256Of(first.id).slice(0, 16);
 }
 
 /** Reads the blobs of a store, which another process may own. */

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   type CallPlace,
   type Entry,
@@ -7,7 +6,7 @@ import {
   turnInputOf,
   wireCallId,
 } from '../conversation/index.ts';
-import { parseTraceparent, type TraceContext } from '../kernel/index.ts';
+import { parseTraceparent, sha256Of, type TraceContext } from '../kernel/index.ts';
 
 /**
  * Which work caused which, in one log.
@@ -200,7 +199,5 @@ export function spanIdOf(thing: Exclude<Thing, 'trace'>, ...names: readonly stri
 }
 
 function hashOf(thing: Thing, names: readonly string[]): string {
-  return createHash('sha256')
-    .update(JSON.stringify([thing, ...names]))
-    .digest('hex');
+  return sha256Of(JSON.stringify([thing, ...names]));
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { ContentBlock, PromptCapabilities } from '@agentclientprotocol/sdk';
 import type { AgentAnswer, AgentTurn, OfferedTool } from '../../client/index.ts';
 import {
@@ -9,7 +8,7 @@ import {
   type SentPrompt,
   unseenFileLine,
 } from '../../conversation/index.ts';
-import { messageOf } from '../../kernel/index.ts';
+import { messageOf, sha256Of } from '../../kernel/index.ts';
 import { blockRefusal, fileBlock, isText } from '../blocks.ts';
 
 /** A turn that a coding agent is offered: what the agent needs of it, and the prompt. */
@@ -116,8 +115,7 @@ export async function promptFor(
   const can = Object.fromEntries(takes.map((kind) => [kind, true]));
   const blocks = await Promise.all(promptOf(request, isNew, can).map((part) => blockOf(part, read)));
   const json = JSON.stringify(blocks);
-  const hash = createHash('sha256').update(json).digest('hex');
-  return { blocks, json, sent: { isNew, takes: [...takes], hash } };
+  return { blocks, json, sent: { isNew, takes: [...takes], hash: sha256Of(json) } };
 }
 
 /** The kinds of files that a program takes. */

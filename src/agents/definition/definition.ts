@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import {
   type AgentCard,
@@ -9,7 +8,7 @@ import {
   type ViewPolicy,
   type Workflow,
 } from '../../conversation/index.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { messageOf, ParleyError, sha256Of } from '../../kernel/index.ts';
 import { DIALECTS } from '../../models/dialects.ts';
 import type { WireForm } from '../dialect-port.ts';
 import type { ModelProfile } from '../requests/assemble.ts';
@@ -47,10 +46,6 @@ const manifestSchema = z.looseObject({
   parts: z.record(z.string(), z.string().regex(HASH)),
 });
 
-export function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
-}
-
 /** Null: the sources have no such agent. */
 export function definitionOf(sources: RequestSources, slug: string): Definition | null {
   const setup = sources.agents.get(slug);
@@ -58,7 +53,7 @@ export function definitionOf(sources: RequestSources, slug: string): Definition 
   const parts = new Map<string, string>();
   for (const [name, value] of partsOf(sources, setup)) parts.set(name, JSON.stringify(value));
   const manifest = JSON.stringify({ format: 1, agent: slug, parts: partHashes({ parts }) });
-  return { hash: hashOf(manifest), agent: slug, manifest, parts };
+  return { hash: sha256Of(manifest), agent: slug, manifest, parts };
 }
 
 function partsOf(sources: RequestSources, setup: AgentSetup): [name: string, value: unknown][] {
@@ -198,13 +193,13 @@ function readText<T>(hash: string, what: string, text: string | undefined, schem
 
 /** The texts to store, by hash: the parts and the manifest. */
 export function textsOf({ manifest, parts }: Definition): ReadonlyMap<string, string> {
-  return new Map([...parts.values(), manifest].map((text) => [hashOf(text), text]));
+  return new Map([...parts.values(), manifest].map((text) => [sha256Of(text), text]));
 }
 
 /** The hash of each part, by its name, in name order. */
 export function partHashes({ parts }: Pick<Definition, 'parts'>): Readonly<Record<string, string>> {
   const sorted = [...parts].sort(([one], [other]) => (one < other ? -1 : 1));
-  return Object.fromEntries(sorted.map(([name, text]) => [name, hashOf(text)]));
+  return Object.fromEntries(sorted.map(([name, text]) => [name, sha256Of(text)]));
 }
 
 /**
@@ -235,7 +230,7 @@ async function storedText(
       hint: 'copy definitions/ from the data directory or backup that the log came from',
     });
   }
-  if (hashOf(text) !== hash) throw damaged(definition, `the text ${hash} has another hash`);
+  if (sha256Of(text) !== hash) throw damaged(definition, `the text ${hash} has another hash`);
   return text;
 }
 

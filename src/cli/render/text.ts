@@ -1,6 +1,6 @@
 import pc from 'picocolors';
 import { ParleyError } from '../../client/index.ts';
-import { escapeHidden, fullDiskError } from '../../kernel/index.ts';
+import { escapeHidden, fullDiskError, type Refusal } from '../../kernel/index.ts';
 
 /** Text on a terminal: what is harmless, tables, colours, failures. Pure. */
 
@@ -100,11 +100,7 @@ export function voiceOf(slug: string, palette: Palette): (text: string) => strin
 }
 
 /** An error for people (two lines) and for programs (one JSON value). */
-export interface Failure {
-  readonly code: string;
-  readonly message: string;
-  readonly hint?: string;
-}
+export type Failure = Omit<Refusal, 'retryAfter'>;
 
 export function failureOf(thrown: unknown): Failure {
   const error = fullDiskError(thrown, 'DISK_FULL', 'a disk');

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
+import { sha256Of } from '../../kernel/index.ts';
 
 const HIDDEN = '[secret]';
 
@@ -44,5 +44,5 @@ export function settingDigest(setting: unknown): string {
       return value instanceof Secret ? value.reveal() : shown;
     },
   );
-  return createHash('sha256').update(text).digest('hex');
+  return sha256Of(text);
 }

@@ -26,14 +26,9 @@ export interface OpenCall {
 }
 
 /** A call that the author of a post answers, because the post brought its tool. */
-export interface CallersCall {
-  readonly place: CallPlace;
-  readonly turnId: string;
+export interface CallersCall extends Pick<OpenCall, 'place' | 'turnId' | 'tool' | 'arguments'> {
   /** The answer that holds it. */
   readonly asked: MessageEntry;
-  readonly tool: string;
-  /** JSON text from the model. */
-  readonly arguments: string;
 }
 
 type Awaiting = EntryOf<'approval-requested'> | EntryOf<'delegation-requested'> | MessageEntry;

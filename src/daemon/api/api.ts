@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { type Explained, explainStored, type RequestSources } from '../../agents/index.ts';
 import {
   type AnswerOf,
@@ -29,23 +28,21 @@ import {
 } from '../../conversation/index.ts';
 import {
   asError,
-  type Clock,
   cut,
   isRecord,
-  type Log,
   messageOf,
   ParleyError,
   pageOf,
   refusal,
+  sha256Of,
   sizeOf,
 } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
 import { noConversation, type Workers } from '../conversations/workers.ts';
 import { type Files, pieceOf, Uploads } from '../files/files.ts';
-import { type Posts, tooLarge } from '../ingress/posts.ts';
+import { type Posts, type PostsContext, tooLarge } from '../ingress/posts.ts';
 import { PublisherLimits } from '../ingress/publisher-limits.ts';
-import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { Reloader } from '../reload/reloader.ts';
 import type { Definitions } from '../team/definitions.ts';
 import { shownWithPrompt } from '../team/team.ts';
@@ -85,16 +82,10 @@ interface Admin extends Pick<StatusParts, 'facts' | 'metrics'> {
 }
 
 /** What the request API needs of the daemon. */
-interface ApiContext extends WhatIfContext {
-  readonly store: ConversationStore;
+interface ApiContext extends WhatIfContext, PostsContext {
   readonly definitions: Definitions;
   readonly files: Files;
   readonly progress: Parameters<typeof keepUnless>[1];
-  /** Every publisher may use any author name (PERSON-5), and has the rights of an operator (PERSON-6). */
-  readonly isManagedServer: boolean;
-  readonly now: Clock;
-  readonly log: Log;
-  readonly reach: ReachCrashPoint;
   readonly health: StatusParts['health'];
 }
 
@@ -547,7 +538,7 @@ async function readingOf(
     throw new ParleyError('BAD_REQUEST', 'reading: this token is not of one person', {
       hint: 'give each person a token in `http.people`',
     });
-  const person = createHash('sha256').update(`${sender}/${author.name}`).digest('hex');
+  const person = sha256Of(`${sender}/${author.name}`);
   if (filters === undefined && Object.keys(read).length === 0) {
     const known = await people.get(person);
     if (known !== null) return readingIn(known, now);

@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { Toolbox } from '../../agents/index.ts';
 import type { AnswerOf } from '../../bus/index.ts';
 import type { PendingApproval } from '../../conversation/index.ts';
-import { ParleyError, readArguments, sizeOf } from '../../kernel/index.ts';
+import { ParleyError, readArguments, sha256Of, sizeOf } from '../../kernel/index.ts';
 
 /** Lists of approvals. Who may approve: PERSON-4 of `people.ts`. */
 
@@ -79,10 +78,7 @@ export async function changeOf(
   if (shown === null) return { change: null };
   const text = shown.kind === 'completed' ? shown.content : null;
   const why = shown.kind === 'failed' ? shown.message : 'the daemon stops';
-  const seen = createHash('sha256')
-    .update(text ?? why)
-    .digest('hex');
-  return { change: text, ...(text === null && { why }), seen };
+  return { change: text, ...(text === null && { why }), seen: sha256Of(text ?? why) };
 }
 
 export function unknownApproval(id: string): ParleyError {

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { PeerRequestOf, Peers } from '../../bus/index.ts';
 import type { Config } from '../../config/index.ts';
+import { sha256Of } from '../../kernel/index.ts';
 
 /**
  * The failure detector for the other daemons on this server and prefix. A wrong conclusion does no harm: the log refuses
@@ -308,5 +308,5 @@ function differencesOf(own: ConfigFingerprint, other: unknown): string[] {
 }
 
 function digest(part: unknown): string {
-  return createHash('sha256').update(JSON.stringify(part)).digest('hex').slice(0, 12);
+  return sha256Of(JSON.stringify(part)).slice(0, 12);
 }

@@ -1,10 +1,8 @@
-import { type Log, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
-import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
+import { messageOf, ParleyError, sha256Of, sleep } from '../../kernel/index.ts';
+import type { NewestAppend } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
-import type { Workers } from '../conversations/workers.ts';
 import type { Claimant } from './claims.ts';
-import type { PeerMonitor } from './peer-monitor.ts';
-import type { Router } from './router.ts';
+import type { Router, RouterParts } from './router.ts';
 /**
  * Takes over conversations with outstanding work that no daemon works on.
  *
@@ -31,14 +29,11 @@ const CONCURRENT_READS = 32;
 /** In one message. */
 const MAX_NAMES = 2_000;
 
-export interface ReconcilerParts {
+export interface ReconcilerParts extends Omit<RouterParts, 'peers'> {
+  /** This one. */
   readonly daemon: string;
-  readonly logs: SharedLogs;
-  readonly workers: Workers;
-  readonly monitor: PeerMonitor;
   readonly router: Router;
   readonly failureTimeoutMs: number;
-  readonly log: Log;
 }
 
 /** `isFirstChoiceOnly`: only orphans whose first choice is this daemon (RECONCILER-2). */
@@ -278,19 +273,10 @@ function byOwnerOf(
 /** Retryable. */
 const RETRYABLE: ReadonlySet<string> = new Set(['STORE_UNAVAILABLE', 'LOG_UNAVAILABLE']);
 
-/** The same for all daemons that know the same ones. */
-export function firstChoice(conversation: string, daemons: readonly string[]): string {
-  const weights = daemons.map((daemon) => hash(`${daemon} ${conversation}`));
-  return daemons[weights.indexOf(Math.max(...weights))] ?? '';
-}
-
-/** FNV-1a, then the mixing of MurmurHash3: without it names that differ in their last characters have similar hashes. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
-  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
-  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
-  return (value ^ (value >>> 16)) >>> 0;
+/** The same for all daemons that know the same ones; each has its share of the names. */
+export function firstChoice(name: string, daemons: readonly string[]): string {
+  const ranks = new Map(daemons.map((daemon) => [sha256Of(`${daemon}\n${name}`), daemon]));
+  return ranks.get([...ranks.keys()].sort()[0] ?? '') ?? '';
 }
 
 /**

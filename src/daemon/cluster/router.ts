@@ -21,7 +21,7 @@ export type Answered<V extends PeerVerb> =
   | Heard<PeerAnswerOf<V>>
   | { readonly kind: 'invalid'; readonly reason: string };
 
-interface RouterParts {
+export interface RouterParts {
   readonly logs: SharedLogs;
   readonly workers: Workers;
   readonly monitor: PeerMonitor;

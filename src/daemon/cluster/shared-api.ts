@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   type AnswerOf,
   type ApiAnswer,
@@ -9,7 +8,7 @@ import {
   type SharedList,
 } from '../../bus/index.ts';
 import { conversationOfApproval, NAME_PATTERN } from '../../conversation/index.ts';
-import { type Log, messageOf, refusal, sleep } from '../../kernel/index.ts';
+import { messageOf, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import { mergeAgents } from '../api/agents.ts';
 import type { Api } from '../api/api.ts';
@@ -18,9 +17,8 @@ import { mergeSearch } from '../api/search.ts';
 import { mergeStatus } from '../api/status.ts';
 import { isMovedCode } from '../conversations/ownership.ts';
 import { type ListedRow, mergeConversations, numberIn } from '../conversations/projections.ts';
-import type { Workers } from '../conversations/workers.ts';
-import type { PeerMonitor } from './peer-monitor.ts';
-import type { Answered, Router } from './router.ts';
+import { firstChoice, type ReconcilerParts } from './reconciler.ts';
+import type { Answered } from './router.ts';
 
 /**
  * The request API when several daemons share the work: any of them answers any request.
@@ -42,15 +40,10 @@ import type { Answered, Router } from './router.ts';
 
 const MAX_ATTEMPTS = 8;
 
-export interface SharedApiParts {
-  readonly workers: Workers;
-  readonly router: Router;
-  readonly monitor: PeerMonitor;
-  /** This one. */
-  readonly daemon: string;
+export interface SharedApiParts
+  extends Pick<ReconcilerParts, 'daemon' | 'workers' | 'monitor' | 'router' | 'log'> {
   readonly bus: Pick<Bus, 'lastPost' | 'deadLetters'>;
   readonly logs: Pick<SharedLogs, 'origin'>;
-  readonly log: Log;
   /** Aborted when this daemon leaves. */
   readonly leaving: AbortSignal;
 }
@@ -154,11 +147,8 @@ export class SharedApi {
   /** SHARED-API-8 */
   async #upload(request: ApiRequest): Promise<ApiAnswer> {
     const upload = fieldOf(request.body, 'upload') ?? '';
-    const [chosen] = [this.#parts.daemon, ...this.#parts.monitor.others]
-      .map((daemon) => ({ daemon, rank: digest(`${upload}\n${daemon}`) }))
-      .sort((a, b) => (a.rank < b.rank ? -1 : 1))
-      .map(({ daemon }) => daemon);
-    if (chosen === undefined || chosen === this.#parts.daemon) return this.#api.handle(request);
+    const chosen = firstChoice(upload, [this.#parts.daemon, ...this.#parts.monitor.others]);
+    if (chosen === this.#parts.daemon) return this.#api.handle(request);
     const response = await this.#parts.router.ask(chosen, 'api', { conversation: null, request });
     const lost = unread(chosen, response);
     if (lost) return lost;
@@ -247,10 +237,6 @@ export class SharedApi {
     );
     return { ok: true, body: merge([own.body as PeerList<V>, ...pages.flat()], missing) };
   }
-}
-
-function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }
 
 /** The answer instead of one that exists and could not be read here; null: there is none, or it was read. */

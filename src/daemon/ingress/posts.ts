@@ -1,12 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import {
-  type AddressedPost,
-  type AnswerOf,
-  type Bus,
-  type Delivery,
-  decodePost,
-  type StreamPosition,
-} from '../../bus/index.ts';
+import { type AddressedPost, type AnswerOf, type Bus, type Delivery, decodePost } from '../../bus/index.ts';
 import type { Command, Reply } from '../../conversation/index.ts';
 import {
   asError,
@@ -66,10 +59,7 @@ interface PostRights {
 type PostCommand = Extract<Command, { type: 'post' }>;
 
 /** A post of the stream, admitted here. */
-export interface HandedPost {
-  readonly conversation: string;
-  readonly publisher: string;
-  readonly position: StreamPosition;
+export interface HandedPost extends Pick<Delivery, 'conversation' | 'publisher' | 'position'> {
   readonly command: PostCommand;
 }
 
@@ -83,12 +73,12 @@ export interface OtherDaemons {
   mayRefuse(): Promise<void>;
 }
 
-interface PostsContext {
+export interface PostsContext {
   readonly store: ConversationStore;
   readonly log: Log;
   readonly reach: ReachCrashPoint;
   readonly team: Team;
-  /** Its publishers have the rights of an operator (PERSON-6). */
+  /** Its publishers have the rights of an operator (PERSON-6), and may use any author name (PERSON-5). */
   readonly isManagedServer: boolean;
   readonly now: Clock;
 }

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { hashOf } from '../../agents/index.ts';
 import { type ConversationState, type Entry, filesIn, hasOutstandingWork } from '../../conversation/index.ts';
-import { batchesOf, messageOf, ParleyError } from '../../kernel/index.ts';
+import { batchesOf, messageOf, ParleyError, sha256Of } from '../../kernel/index.ts';
 import type {
   AuditRecord,
   BlobFacts,
@@ -179,7 +178,7 @@ export async function copyDefinitions(
     const texts = new Map<string, string>();
     for (const hash of hashes.slice(at, at + TEXTS_AT_ONCE)) {
       const text = await source.definition(hash);
-      if (text === null || hashOf(text) !== hash) onDamaged(hash);
+      if (text === null || sha256Of(text) !== hash) onDamaged(hash);
       else texts.set(hash, text);
     }
     await store.definitions.put(texts);
@@ -191,7 +190,7 @@ export async function copyDefinitions(
 export async function verifyDefinitions(archive: StoreArchive, hashes: readonly string[]): Promise<void> {
   for (const hash of hashes) {
     const text = await archive.definition(hash);
-    if (text === null || hashOf(text) !== hash) throw differs(`the text ${hash} of a definition differs`);
+    if (text === null || sha256Of(text) !== hash) throw differs(`the text ${hash} of a definition differs`);
   }
 }
 

@@ -1,11 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, parse } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { hashOf, readDefinition, textsOf } from '../../agents/index.ts';
+import { readDefinition, textsOf } from '../../agents/index.ts';
 import {
   type ConversationState,
   checkLaws,
@@ -35,6 +34,7 @@ import {
   messageOf,
   ParleyError,
   replaceFile,
+  sha256Of,
   visibleCall,
 } from '../../kernel/index.ts';
 import type { BlobFacts, ConversationStore, InspectedBlobs } from '../../persistence/index.ts';
@@ -168,7 +168,7 @@ export async function importConversation(options: ImportOptions): Promise<Import
       cause: error,
     });
   }
-  const entries = withOwnApprovals(read.entries, conversation, sha256);
+  const entries = withOwnApprovals(read.entries, conversation, sha256Of);
   const work = workOf(entries);
   if (options.resume && !(await options.resume(work))) return null;
   const store = await composeOwnStore(dataDirectory);
@@ -181,8 +181,6 @@ export async function importConversation(options: ImportOptions): Promise<Import
     await store.close();
   }
 }
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 function workOf(entries: readonly Entry[]): string[] {
   const state = stateOf(entries);
@@ -338,7 +336,7 @@ function readLines(text: string, texts: Map<string, string>): Entry[] {
       if (!isShallow(value, 2 * MAX_DEPTH)) throw new Error(`${place}: ${TOO_DEEP}`); // TRANSFER-1: `meta` holds messages
       refuseInfinity(value, place);
       if (isDefinitionLine(value)) {
-        if (hashOf(value.text) !== value.hash) throw new Error(`${place}: its text does not have its hash`);
+        if (sha256Of(value.text) !== value.hash) throw new Error(`${place}: its text does not have its hash`);
         texts.set(value.hash, value.text);
         return [];
       }

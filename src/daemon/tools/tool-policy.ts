@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   isForbidden,
   type ResolvedPath,
@@ -33,6 +32,7 @@ import {
   type LinearPattern,
   linearPattern,
   readArguments,
+  sha256Of,
 } from '../../kernel/index.ts';
 import {
   CheckBudget,
@@ -195,7 +195,7 @@ export function toolRules(config: Config, toolbox: Toolbox): ToolRules {
     has: (name) => toolbox.definitions().has(name),
     schemaFault: (parameters) => shapeFault(parameters) ?? draftFault(parameters),
     argumentsFault: argumentsFault(),
-    fingerprint: (text) => createHash('sha256').update(text).digest('hex'),
+    fingerprint: sha256Of,
   };
 }
 

@@ -1,4 +1,3 @@
-import { setTimeout as timeout } from 'node:timers/promises';
 import {
   type Assembled,
   type Budget,
@@ -11,6 +10,7 @@ import {
   type Model,
   type ModelProfile,
   overBudget,
+  type RecordedLog,
   type RecordedTurn,
   type RequestSources,
   type Reservation,
@@ -40,6 +40,7 @@ import {
   type Refusal,
   refusal,
   sizeOf,
+  sleep,
   systemTimers,
 } from '../../kernel/index.ts';
 import type { Definitions } from '../team/definitions.ts';
@@ -211,16 +212,13 @@ const PARALLEL = 4;
 type JobState = WhatIfSummary['state'];
 
 /** What a job does; it does not change. */
-interface JobPlan {
+interface JobPlan extends Omit<RecordedLog, 'files'> {
   readonly id: string;
-  readonly conversation: string;
-  readonly agent: string;
   readonly by: string;
   readonly start: 'turn' | 'answer';
   readonly change: Change;
   readonly runs: number;
   readonly turns: readonly RecordedTurn[];
-  readonly entries: readonly Entry[];
 }
 
 interface JobLimits extends Pick<Budget, 'tokensPerConversation' | 'usdPerConversation'> {
@@ -314,7 +312,7 @@ class Job {
       for (const run of work) {
         if (this.isOver) return;
         await run();
-        await timeout(0);
+        await sleep(0);
       }
     });
     await Promise.all(loops);

@@ -318,11 +318,8 @@ interface Growing {
   readonly opaque: OpaqueCollector;
 }
 
-interface Piece {
+interface Piece extends AnsweredCall {
   readonly index: number | null;
-  readonly id: string;
-  readonly name: string;
-  readonly arguments: string;
   readonly more: JsonRecord;
 }
 

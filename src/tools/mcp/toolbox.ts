@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Tool } from '@modelcontextprotocol/client';
 import type {
   Toolbox,
@@ -9,7 +8,7 @@ import type {
   Unaccepted,
 } from '../../agents/tool-port.ts';
 import { escapeTokens, wireParameters } from '../../conversation/index.ts';
-import { cut, hideValues, messageOf, monotonicClock } from '../../kernel/index.ts';
+import { cut, hideValues, messageOf, monotonicClock, sha256Of } from '../../kernel/index.ts';
 import type { Enclose } from '../processes.ts';
 import { failed } from '../toolbox.ts';
 import { ChildTransport } from './child-transport.ts';
@@ -349,7 +348,7 @@ export class Acceptance {
 
 function digestOf({ name, title, description, annotations, inputSchema }: Tool): string {
   const text = JSON.stringify({ name, title, description, annotations, inputSchema }, inOrder);
-  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+  return sha256Of(text).slice(0, 32);
 }
 
 /** Key order is irrelevant. */
@@ -410,7 +409,7 @@ function plainName(place: ServerTool): string {
 }
 
 function marked(name: string, { server, tool }: ServerTool): string {
-  const mark = createHash('sha256').update(`${server}\0${tool}`).digest('hex').slice(0, MARK_DIGITS);
+  const mark = sha256Of(`${server}\0${tool}`).slice(0, MARK_DIGITS);
   return `${name.slice(0, LONGEST - MARK_DIGITS - 1)}_${mark}`;
 }
 

@@ -4,7 +4,6 @@ import {
   definitionAt,
   definitionOf,
   explain,
-  hashOf,
   partHashes,
   type RequestSources,
   readDefinition,
@@ -12,6 +11,7 @@ import {
   textsOf,
 } from '../../../src/agents/index.ts';
 import type { Workflow } from '../../../src/conversation/index.ts';
+import { sha256Of } from '../../../src/kernel/index.ts';
 import { Log, PROFILE, sourcesOf as plainSources } from './support.ts';
 
 const TOOL = {
@@ -184,7 +184,7 @@ describe('a definition', () => {
     const parts = new Map([...definition.parts, ['model', model], ['mood', '"good"']]);
     const named = { format: 1, agent: 'pm', parts: partHashes({ parts }), madeBy: 'a newer version' };
     const manifest = JSON.stringify(named);
-    const hash = hashOf(manifest);
+    const hash = sha256Of(manifest);
     const texts = textsOf({ ...definition, manifest, parts });
     const read = await readDefinition(hash, async (one) => texts.get(one) ?? null);
     expect(read.parts.get('mood')).toBe('"good"');
@@ -194,7 +194,7 @@ describe('a definition', () => {
 
   it('a definition is refused with a code and a next step if a text is missing, damaged or invalid', async () => {
     const definition = defined(sourcesWithAllParts());
-    const persona = hashOf(definition.parts.get('persona') ?? '');
+    const persona = sha256Of(definition.parts.get('persona') ?? '');
     const missing = { code: 'DEFINITION_MISSING', hint: expect.stringContaining('definitions/') };
     const damaged = { code: 'DEFINITION_DAMAGED', hint: expect.stringContaining('backup') };
     await expect(stored(definition, (texts) => texts.clear())).rejects.toMatchObject(missing);
@@ -205,7 +205,7 @@ describe('a definition', () => {
     );
     await expect(readDefinition('../x', async () => 'x')).rejects.toMatchObject(missing);
     const newer = JSON.stringify({ format: 2, agent: 'pm', parts: {} });
-    await expect(readDefinition(hashOf(newer), async () => newer)).rejects.toMatchObject({
+    await expect(readDefinition(sha256Of(newer), async () => newer)).rejects.toMatchObject({
       message: expect.stringContaining('format 2 is newer'),
     });
     const parts = new Map([...definition.parts, ['view', '{"viewPolicy":1}']]);

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
   definitionOf,
-  hashOf,
   type RequestSources,
   type ToolDefinition,
   textsOf,
@@ -13,6 +12,7 @@ import { explainRequest } from '../../../src/daemon/api/api.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
 import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
 import { Definitions } from '../../../src/daemon/team/definitions.ts';
+import { sha256Of } from '../../../src/kernel/index.ts';
 import type { DefinitionTexts } from '../../../src/persistence/index.ts';
 import { openFileSource, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
 import { errorWith } from '../../support/error-with.ts';
@@ -200,7 +200,7 @@ describe('definitions beside logs', () => {
         await source.close();
       }
     };
-    const damaged = join(at('data'), 'definitions', hashOf('"x"'));
+    const damaged = join(at('data'), 'definitions', sha256Of('"x"'));
     await writeFile(damaged, '"y"');
     await expect(move()).rejects.toMatchObject({ code: 'MIGRATION_SOURCE_DAMAGED' });
     await rm(damaged);

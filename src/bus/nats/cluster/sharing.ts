@@ -1,7 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { ErrorCode, type Msg, type NatsConnection, NatsError, type Subscription } from 'nats';
 import type { Entry, LiveChunk } from '../../../conversation/index.ts';
-import { messageOf } from '../../../kernel/index.ts';
+import { messageOf, sleep } from '../../../kernel/index.ts';
 import type {
   BusLog,
   Feed,
@@ -284,7 +283,7 @@ class SharedReader {
     let isTold = false;
     for (;;) {
       const every = Math.min(CHECK_MS, this.#options.failureTimeoutMs / 4);
-      await pause(every, undefined, { signal }).catch(() => undefined);
+      await sleep(every, signal);
       if (signal.aborted) return;
       const { watch, log } = this.#sources();
       if (!(await watch.connected(every, signal))) continue;

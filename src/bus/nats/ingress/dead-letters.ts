@@ -1,7 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { JetStreamClient, JetStreamManager, StoredMsg } from 'nats';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
-import { messageOf, ParleyError, type Refusal } from '../../../kernel/index.ts';
+import { messageOf, ParleyError, type Refusal, sleep } from '../../../kernel/index.ts';
 import { decodeDeadLetter, encodeDeadLetter, encodeRefusedRuns, SKIPPED } from '../../dead-letter.ts';
 import type { BusLog, DeadLetter, DeadLetterQuery, DeadLetters } from '../../port.ts';
 import { type Delivery, isLegalId, type Letter, type RefusedRuns, type StreamPosition } from '../../post.ts';
@@ -89,7 +88,7 @@ async function keepLetter(
       if (closing.aborted) throw busClosed(subject);
       log.warn({ subject, reason: messageOf(error) }, 'a dead letter could not be stored; retrying');
     }
-    await pause(wait, undefined, { signal: closing }).catch(() => undefined);
+    await sleep(wait, closing);
     await ensureStreams().catch(() => undefined);
   }
 }

@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { StreamInfo } from 'nats';
-import { messageOf } from '../../../kernel/index.ts';
+import { messageOf, sleep } from '../../../kernel/index.ts';
 import { logFault } from '../../envelopes.ts';
 import type { IngressLag, IngressOptions } from '../../port.ts';
 import type { Delivery, Fate } from '../../post.ts';
@@ -104,7 +103,7 @@ export class Ingress {
       const progressed = this.#cursor?.last !== before;
       wait = progressed ? SHORTEST_PAUSE_MS : Math.min(wait * 2, LONGEST_PAUSE_MS);
       log.warn({ reason, after: this.#cursor?.last ?? null }, 'reading posts was interrupted; reading again');
-      await pause(wait, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+      await sleep(wait, this.#stopping.signal);
     }
   }
 

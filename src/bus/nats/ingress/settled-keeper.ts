@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { NatsConnection, StreamInfo } from 'nats';
-import { messageOf } from '../../../kernel/index.ts';
+import { messageOf, sleep } from '../../../kernel/index.ts';
 import type { BusLog, IngressStart, ReadingStore } from '../../port.ts';
 import type { OldPosts, RefusedRuns, SkippedPosts, SkipUntil, StreamPosition } from '../../post.ts';
 import {
@@ -8,7 +7,6 @@ import {
   isAhead,
   type Owner,
   parseSettledRecord,
-  type SeenPost,
   type Settled,
   type SettledRecord,
   type Start,
@@ -40,12 +38,7 @@ const MOST_TRIES = 5;
 export const MOST_OPEN = 1_000;
 
 /** The posts that a daemon has settled so far. */
-interface Progress {
-  /** The creation time of the stream. */
-  readonly stream: string;
-  readonly settled: Settled;
-  readonly last: SeenPost | null;
-}
+type Progress = Pick<SettledRecord, 'stream' | 'settled' | 'last'>;
 
 /** KEEPER-6. One of the daemons that share the logs. */
 interface Reader {
@@ -204,7 +197,7 @@ export class SettledKeeper {
           );
         this.#isTold = true;
       }
-      await pause(wait, undefined, { signal }).catch(() => undefined);
+      await sleep(wait, signal);
     }
   }
 

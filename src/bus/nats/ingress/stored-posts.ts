@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import {
   AckPolicy,
   createInbox,
@@ -14,7 +13,7 @@ import {
   type StreamInfo,
   type Subscription,
 } from 'nats';
-import { messageOf } from '../../../kernel/index.ts';
+import { messageOf, sleep } from '../../../kernel/index.ts';
 import type { BusLog } from '../../port.ts';
 import type { Delivery } from '../../post.ts';
 import type { Subjects } from '../../subjects.ts';
@@ -116,7 +115,7 @@ export async function fetchPost(
       if (!hasReported)
         log.warn({ sequence, reason: messageOf(error) }, 'a post of the backlog cannot be read; retrying');
       hasReported = true;
-      await pause(PAUSE_MS, undefined, { signal: stopping }).catch(() => undefined);
+      await sleep(PAUSE_MS, stopping);
       await watch.connected(CONNECTION_TIMEOUT_MS, stopping);
     }
   }

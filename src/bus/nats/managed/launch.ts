@@ -3,7 +3,6 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { closeSync, ftruncateSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   fullDiskError,
   isAtLeast,
@@ -11,6 +10,7 @@ import {
   openPrivate,
   ParleyError,
   replaceFile,
+  sleep,
 } from '../../../kernel/index.ts';
 import { openNats } from '../connection/connection.ts';
 import {
@@ -158,10 +158,7 @@ async function probeServer(
   }
 }
 
-interface Prepared {
-  readonly endpoint: Endpoint;
-  readonly credentials: Credentials;
-  readonly version: string;
+interface Prepared extends Pick<RunningServer, 'endpoint' | 'credentials' | 'version'> {
   /** Bytes of the store. */
   readonly used: number;
 }
@@ -364,11 +361,8 @@ async function endChild(spawned: Spawned): Promise<void> {
   clearTimeout(forced);
 }
 
-interface ConfigurationInput {
+interface ConfigurationInput extends Omit<Prepared, 'used'> {
   readonly files: ServerFiles;
-  readonly endpoint: Endpoint;
-  readonly credentials: Credentials;
-  readonly version: string;
   /** Bytes. */
   readonly maxFile: number;
 }

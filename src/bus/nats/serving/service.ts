@@ -245,11 +245,7 @@ function presenceOf({ prefix }: Subjects, store: StoreKind, work?: 'migration'):
   return { prefix, host: hostname(), pid: `${process.pid}`, store, ...(work && { work }) };
 }
 
-interface RegisterOptions {
-  readonly connection: NatsConnection;
-  readonly subjects: Subjects;
-  readonly log: BusLog;
-}
+type RegisterOptions = Pick<ServiceOptions, 'connection' | 'subjects' | 'log'>;
 
 /**
  * Decides which daemons may serve one server and prefix. Two daemons with their own logs would both answer every post;
