@@ -90,6 +90,21 @@ describe('a coding agent in the team', () => {
     expect(checkLog(await project.logFile('c1'))).toEqual([]);
   });
 
+  it.each([
+    ['approve', 'I ran it.', 'approved this call: "mind the clock"]'],
+    ['deny', 'I did not run it.', 'a person denied this: mind the clock'],
+  ] as const)('what a person says with %s is told to it', async (answer, outcome, words) => {
+    const conversation = `said-${answer}`;
+    await post(conversation, 'run date', 'dev');
+    await followUntil(client, conversation, isAsking);
+    const approvalId = await approvalOf(conversation);
+    await client.request('answer', { approvalId, answer, reason: 'mind the clock' });
+    const entries = await followUntil(client, conversation, over(1));
+    const final = ofType(entries, 'message').at(-1);
+    expect(final).toMatchObject({ content: expect.stringContaining(outcome) });
+    expect(await told(words)).toEqual([expect.stringMatching(/^\[date: /)]);
+  });
+
   it('is told once who it is, then only what it missed, also after kill -9 of the daemon', async () => {
     await post('c2', 'first words', 'dev');
     await followUntil(client, 'c2', over(1));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CodingAgent } from '../../src/acp/index.ts';
-import { fileLine } from '../../src/conversation/index.ts';
+import { DENIED, fileLine, toolError } from '../../src/conversation/index.ts';
 import { findType } from '../../src/daemon/files/files.ts';
 import { ParleyError, sleep } from '../../src/kernel/index.ts';
 import { newFolder } from '../support/lifetime.ts';
@@ -200,6 +200,28 @@ describe('a coding agent', () => {
     expect(existsSync(join(folder, 'a.txt'))).toBe(false);
   });
 
+  it.each([
+    ['approval', '[rita approved this call: "use staging next time"]\npermitted', 'I ran it.', ''],
+    ['denial', toolError('DENIED', 'a person denied this: use staging'), 'I did not run it.', 'use staging'],
+  ])('what a person says with an %s is the next prompt', async (_, content, outcome, said) => {
+    const { agent, folder } = await agentWith();
+    const { turn } = turnOf('run deploy', { callTools: async () => [{ content }] });
+    expect((await agent.handle(turn)).content).toBe(`${outcome}I was told 1 blocks.`);
+    const words = said ? `a person denied this: ${said}` : content.split('\n')[0];
+    expect((await toldTo(folder)).slice(1)).toEqual([[`[deploy: ${words}]`]]);
+  });
+
+  it('a permission that the policy refuses, or a person without a word, is no prompt', async () => {
+    const { agent, folder } = await agentWith();
+    const refusals = [
+      '{"error":{"code":"FORBIDDEN","message":"the policy forbids it"}}',
+      toolError('DENIED', DENIED),
+    ];
+    for (const content of refusals)
+      await agent.handle(turnOf('run deploy', { callTools: async () => [{ content }] }).turn);
+    expect(await toldTo(folder)).toHaveLength(2);
+  });
+
   it('the tools of the turn are offered by MCP, and a call is made by the daemon', async () => {
     const { agent } = await agentWith();
     const tool = { function: { name: 'recall', description: 'reads', parameters: { type: 'object' } } };
@@ -308,6 +330,16 @@ describe('a coding agent', () => {
     await sleep(20);
     const { reported } = await agent.handle(turnOf('hello').turn);
     expect(reported?.map(({ title }) => title)).toEqual(titles);
+  });
+
+  it('a session that the agent lost while it runs is loaded again', async () => {
+    const { agent, folder } = await agentWith();
+    const { sessionId } = await agent.handle(turnOf('hello').turn);
+    const next = (turnId: string, content: string) =>
+      agent.handle(turnOf(content, { turnId, sessionId, missed: [1] }).turn);
+    await expect(next('t2', 'lose')).rejects.toThrow('the session ended');
+    expect(await next('t3', 'hello')).toMatchObject({ content: 'I was told 1 blocks.', sessionId });
+    expect((await toldTo(folder)).at(-1)).toEqual(['hello']);
   });
 
   it('a turn that is stopped before its session begins ends no turn of another conversation', async () => {

@@ -1,7 +1,9 @@
 import {
+  type ContentBlock,
   methods,
   type NewSessionRequest,
   type PromptResponse,
+  RequestError,
   type RequestPermissionRequest,
   type SessionUpdate,
   type StopReason,
@@ -9,13 +11,13 @@ import {
 import {
   type FilePart,
   fileLine,
-  PERMITTED,
+  permissionIn,
   reportedUsageSchema,
   type SentPrompt,
   type Usage,
 } from '../../conversation/index.ts';
 import { abortable, type LinkedAbort, linkedAbort, ParleyError, within } from '../../kernel/index.ts';
-import { heardBlocks } from '../blocks.ts';
+import { heardBlocks, textBlock } from '../blocks.ts';
 import { type AgentCommand, AgentConnection, START_MS } from './connection.ts';
 import { permission, permitCall } from './permission.ts';
 import {
@@ -36,10 +38,12 @@ import { Updates } from './updates.ts';
  * CODING-AGENT-1 One process for all conversations, started with the first turn and again after it ended; one session for each conversation.
  * CODING-AGENT-2 A session is continued by this process, else loaded or resumed where the agent can; else a new one is told the whole view.
  *                One that has not listed a tool of the turn is closed and loaded again: agents list tools only when a session begins.
+ *                So is one whose prompt was answered with an error: the agent may have lost it.
  * CODING-AGENT-3 A turn that ends is cancelled in the session. A process that does not stop within `cancelMs`, or is still beginning
  *                the session then, is ended, with the turns that it has in other conversations.
  * CODING-AGENT-4 A turn without any update for `idleSeconds` fails and is cancelled. Waiting for a person does not count.
- * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn.
+ * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn. So is what a person said with a permission, before:
+ *                the protocol has no field for it.
  * CODING-AGENT-6 A turn waits for the end of the one before in its conversation: a daemon that restarted offers it again while the
  *                session still has the first prompt. The calls of that prompt are reported with the turn, for an hour.
  */
@@ -63,6 +67,8 @@ interface Running {
   readonly silence: Silence;
   /** Files of results, which the calls returned. */
   readonly given: Set<TurnMessage>;
+  /** What people said with permissions, since the last prompt. */
+  readonly remarks: string[];
   session?: string;
   /** What it was told, until an answer or a call has it. */
   prompt?: SentPrompt | undefined;
@@ -123,6 +129,7 @@ export class CodingAgent {
       turn,
       updates: new Updates(turn, this.#callsBefore(turn)),
       given: new Set(),
+      remarks: [],
       silence: new Silence(this.#settings.idleSeconds, turn.signal),
     };
     this.#tools.begin(turn.conversation, turn.tools, (call) => this.#call(running, call));
@@ -134,6 +141,7 @@ export class CodingAgent {
     } catch (error) {
       if (turn.signal.aborted) this.#withdraw(running);
       turn.signal.throwIfAborted();
+      if (error instanceof RequestError && connection.reopens) this.#sessions.delete(turn.conversation); // CODING-AGENT-2
       throw Object.assign(connection.failure(error), takePrompt(running));
     } finally {
       running.silence.end();
@@ -190,7 +198,7 @@ export class CodingAgent {
   }
 
   /** CODING-AGENT-2 */
-  async #sessionFor(turn: OfferedTurn, { agent, about }: AgentConnection): Promise<Session> {
+  async #sessionFor(turn: OfferedTurn, { agent, about, reopens: again }: AgentConnection): Promise<Session> {
     const { conversation, sessionId } = turn;
     const isOpen = sessionId !== undefined && this.#sessions.get(conversation) === sessionId;
     if (isOpen && !this.#tools.isOutdated(conversation)) return { id: sessionId, isNew: false };
@@ -201,8 +209,7 @@ export class CodingAgent {
       cwd: this.#settings.directory,
       mcpServers: await this.#tools.serversFor(conversation, can?.mcpCapabilities),
     };
-    const again = can?.sessionCapabilities?.resume ? 'resume' : can?.loadSession ? 'load' : null;
-    if (sessionId !== undefined && again !== null) {
+    if (sessionId !== undefined && again) {
       const loading = agent.request(methods.agent.session[again], { sessionId, ...where });
       const isThere = await loading.then(
         () => true,
@@ -230,13 +237,20 @@ export class CodingAgent {
       let usage: Usage | undefined;
       let stopReason: StopReason = 'end_turn';
       const isNews = (message: TurnMessage) => !running.given.has(message);
-      for (let told = -1; told < 0 || turn.news.slice(told).some(isNews); ) {
-        const takes = takenBy(connection.about.agentCapabilities?.promptCapabilities);
+      const takes = takenBy(connection.about.agentCapabilities?.promptCapabilities);
+      let told = -1;
+      const nextPrompt = async (): Promise<ContentBlock[]> => {
+        const remarks = running.remarks.splice(0).map(textBlock);
+        if (remarks.length > 0) return remarks;
         const news = turn.news.slice(Math.max(0, told));
         const request = told < 0 ? turn : { messages: news, tools: turn.tools };
         const { blocks, sent } = await promptFor(request, told < 0 && isNew, takes, read);
         running.prompt = told < 0 ? sent : { ...sent, news: news.length };
         told = turn.news.length; // CODING-AGENT-5
+        return blocks;
+      };
+      while (told < 0 || running.remarks.length > 0 || turn.news.slice(told).some(isNews)) {
+        const blocks = await nextPrompt();
         silence.signal.throwIfAborted();
         const prompting = connection.agent.request(methods.agent.session.prompt, {
           sessionId: id,
@@ -305,10 +319,10 @@ export class CodingAgent {
     if (!running) return permission(request.options, false);
     running.updates.take({ sessionUpdate: 'tool_call_update', ...request.toolCall }); // ACP-UPDATES-5
     try {
-      return permission(
-        request.options,
-        (await this.#call(running, permitCall(request, this.#settings.directory))).text === PERMITTED,
-      );
+      const call = permitCall(request, this.#settings.directory);
+      const { isGiven, words } = permissionIn((await this.#call(running, call)).text);
+      if (words !== '') running.remarks.push(`[${call.arguments.title}: ${words}]`);
+      return permission(request.options, isGiven);
     } catch {
       return { outcome: { outcome: 'cancelled' } } as const; // the turn is over
     }

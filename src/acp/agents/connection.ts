@@ -98,6 +98,12 @@ export class AgentConnection {
     return this.#connection.agent;
   }
 
+  /** How a session is continued; null: it cannot be. */
+  get reopens(): 'resume' | 'load' | null {
+    const { sessionCapabilities, loadSession } = this.about.agentCapabilities ?? {};
+    return sessionCapabilities?.resume ? 'resume' : loadSession ? 'load' : null;
+  }
+
   /** Aborts when the process has ended. */
   get ended(): AbortSignal {
     return this.#connection.signal;

@@ -2,7 +2,7 @@ import { canonicalArguments, hasVisible, type Refusal, refusal } from '../../ker
 import { type ServerAsks, SYSTEM_AUTHOR } from '../log/entry.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
-import { PERMITS } from '../tools/tool-rules.ts';
+import { DENIED, PERMITS } from '../tools/tool-rules.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { answerServer, expireQuestion } from './server-questions.ts';
@@ -144,10 +144,7 @@ function resultOf(command: AnswerCommand): string | null {
     case 'rerun':
       return null;
     case 'deny':
-      return toolError(
-        'DENIED',
-        hasVisible(command.reason ?? '') ? `a person denied this: ${command.reason}` : 'a person denied this',
-      );
+      return toolError('DENIED', hasVisible(command.reason ?? '') ? `${DENIED}: ${command.reason}` : DENIED);
     case 'failed':
       return toolError(
         'FAILED',

@@ -2,6 +2,7 @@ import { readArguments } from '../../kernel/index.ts';
 import type { CallPlace, MessageEntry } from '../log/entry.ts';
 import { type FilePart, filesOf, type Part } from '../log/parts.ts';
 import { type OpenCall, samePlace, type Turn } from '../state/state.ts';
+import { PERMITS, permissionIn } from '../tools/tool-rules.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 
 /**
@@ -9,7 +10,7 @@ import type { DecisionBuilder } from './decision-builder.ts';
  *
  * REPEATED-CALLS-1 A round is an answer with calls, and their results. Rounds are alike if names, arguments as JSON and
  *    results are; what the agent says beside them does not count. A message that is delivered in between begins anew, and so
- *    does the answer of a person.
+ *    do the answer of a person, and a permission that was given: what the program then did is not known.
  * REPEATED-CALLS-2 A loop is one to four rounds. The result that completes its third repetition has a notice. The fifth ends the turn.
  */
 export const REPETITIONS_UNTIL_END = 5;
@@ -81,7 +82,7 @@ interface Result {
   readonly answers?: readonly number[] | undefined;
 }
 
-/** Null: no calls, not all have results, or a person answered one. */
+/** Null: no calls, not all have results, or one begins the count anew (REPEATED-CALLS-1). */
 function roundOf(
   { index, tool_calls: calls = [] }: MessageEntry,
   results: readonly Result[],
@@ -90,7 +91,8 @@ function roundOf(
   const pairs = calls.map(({ function: { name, arguments: given } }, position) => {
     const result = results.find(({ call }) => call && samePlace(call, { index, position }));
     const read = readArguments(given);
-    const isNew = result?.answers?.some((at) => builder.entryAt(at)?.author.kind === 'person');
+    const isAnswered = result?.answers?.some((at) => builder.entryAt(at)?.author.kind === 'person');
+    const isNew = isAnswered || (PERMITS.has(name) && permissionIn(result?.content ?? '').isGiven);
     return result && !isNew ? [name, read.ok ? read.value : given, plainContent(result)] : undefined;
   });
   return calls.length === 0 || pairs.includes(undefined) ? null : JSON.stringify(pairs);

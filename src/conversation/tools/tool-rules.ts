@@ -1,4 +1,4 @@
-import type { JsonRecord } from '../../kernel/index.ts';
+import { type JsonRecord, parseJson } from '../../kernel/index.ts';
 import type { Risk } from '../log/entry.ts';
 import type { FilePart } from '../log/parts.ts';
 
@@ -124,5 +124,17 @@ export const PERMIT = { edit: 'permit_edit', execute: 'permit_execute', other: '
 /** Parley calls them for the program: no agent is offered them. */
 export const PERMITS: ReadonlySet<string> = new Set(Object.values(PERMIT));
 
-/** Their result if the call may run. */
+/** Their result if the call may run: its last line, since what a person said with the approval precedes it. */
 export const PERMITTED = 'permitted';
+
+/** The error of a call that a person denied. */
+export const DENIED = 'a person denied this';
+
+/** What the result of a permission says, and the words of the person who gave or refused it; empty: there are none. */
+export function permissionIn(result: string): { readonly isGiven: boolean; readonly words: string } {
+  const isGiven = result.endsWith(`\n${PERMITTED}`) || result === PERMITTED;
+  if (isGiven) return { isGiven, words: result.slice(0, -PERMITTED.length).trim() };
+  const { error } = Object(parseJson(result)) as { readonly error?: { readonly message?: unknown } };
+  const said = String(error?.message ?? '');
+  return { isGiven, words: said.startsWith(`${DENIED}: `) ? said : '' };
+}

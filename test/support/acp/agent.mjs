@@ -3,7 +3,7 @@
  * A coding agent for tests, written to the schema of the Agent Client Protocol (version 1), with odd habits.
  *
  * A prompt's last line says what it does, several separated by ` && `: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON`
- * (a tool of the MCP server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`,
+ * (a tool of the MCP server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `lose`, `flood`, `noise`, `bad-json`, `fork-and-leave`,
  * `ask-twice`, `late`, `work TITLE`, `cost AMOUNT [CURRENCY]` (of the session so far, with tokens), `show BLOCKS` and `show-in-call BLOCKS` (JSON).
  * `continue`, and a prompt that says that the work was interrupted, does what its session has left to do.
  * Everything else is answered with the number of blocks that it was told. It waits at a moment of an edit (`before-asking`, `allowed`,
@@ -122,6 +122,10 @@ const HABITS = {
     return new Promise(() => {});
   },
   hang: () => new Promise(() => {}),
+  lose(id) {
+    sessions.delete(id);
+    throw new Error('the session ended');
+  },
   async flood(id) {
     for (let n = 0; n < 20_000; n += 1) say(id, `${n} `);
   },

@@ -416,6 +416,13 @@ describe('an agent that repeats a call', () => {
     ['other arguments', (core, call) => round(core, [['safe', { page: call }]], ['nothing'])],
     ['another tool', (core, call) => round(core, [[`safe${call}`]], ['nothing'])],
     [
+      'the same permission, which is given',
+      (core) => {
+        core.judge.policy = 'run everything';
+        round(core, [['permit_execute', { command: 'npm test' }]], ['permitted']);
+      },
+    ],
+    [
       'another call beside it',
       (core, call) => round(core, [['safe'], [`safe${call}`]], ['nothing', 'nothing']),
     ],
