@@ -12,8 +12,8 @@ import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs } from '../guard/access.ts';
 import { jsonBody, streamedBody } from '../guard/body.ts';
 import { callerOf, readLog } from '../progress/ask.ts';
-import { type Json, openApiDocument, pathFields } from './openapi.ts';
-import { EXPORTS, ROUTES, type Route, routerPath, SHOWN } from './routes.ts';
+import { type Json, openApiDocument } from './openapi.ts';
+import { EXPORTS, pathFields, queryFields, ROUTES, type Route, routerPath, SHOWN } from './routes.ts';
 
 /**
  * The REST routes: a path and a body become one request of the API, and its answer becomes the response.
@@ -72,7 +72,7 @@ async function requestOf(route: Route, context: Request, options: RouteContext):
 }
 
 function queryOf(route: Route, context: Request): Record<string, unknown> {
-  const given = Object.entries(knownQuery(context, route.query ?? []));
+  const given = Object.entries(knownQuery(context, queryFields(route)));
   return Object.fromEntries(given.map(([name, text = '']) => [name, parsed(name, text)]));
 }
 
@@ -91,7 +91,7 @@ function knownQuery(
 
 function pathOf(route: Route, context: Request): Record<string, unknown> {
   return Object.fromEntries(
-    pathFields(route.path).map((name) => [name, parsed(name, context.req.param(name) ?? '')]),
+    pathFields(route).map((name) => [name, parsed(name, context.req.param(name) ?? '')]),
   );
 }
 

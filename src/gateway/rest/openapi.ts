@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CONTRACT } from '../../bus/contract.ts';
-import { OTHER_ROUTES, type OtherRoute, ROUTES, type Route } from './routes.ts';
+import { OTHER_ROUTES, type OtherRoute, pathFields, queryFields, ROUTES, type Route } from './routes.ts';
 
 /** The OpenAPI document: the rows of `routes.ts`, with the schemas of the contract and of the protocols. */
 
@@ -52,9 +52,10 @@ interface ObjectSchema {
   readonly required?: readonly string[];
 }
 
-function operation({ verb, path, method, query = [], summary, role, status }: Route): Json {
+function operation(route: Route): Json {
+  const { verb, path, method, summary, role, status } = route;
   const fields: ObjectSchema = jsonSchema(CONTRACT[verb].request, 'input');
-  const inPath = pathFields(path);
+  const [inPath, query] = [pathFields(route), queryFields(route)];
   const body = bodyOf(fields, [...inPath, ...query]);
   const words = path.replace(/^\/api\//, '').split(/[/{}]+/);
   return {
@@ -106,7 +107,7 @@ function otherOperation({ path, operationId, summary, role, docs, query = {}, ..
     description: role === null ? 'Needs no token.' : `Needs the role \`${role}\`${more}.`,
     ...(docs && { externalDocs: docs }),
     parameters: [
-      ...pathFields(path).map((name) => ({
+      ...pathFields({ path }).map((name) => ({
         in: 'path',
         name,
         required: true,
@@ -126,8 +127,4 @@ function otherOperation({ path, operationId, summary, role, docs, query = {}, ..
       default: docs ? { description: 'Refused, in the form of the protocol' } : PROBLEM,
     },
   };
-}
-
-export function pathFields(path: string): string[] {
-  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => String(match[1]));
 }

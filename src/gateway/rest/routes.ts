@@ -28,18 +28,21 @@ interface Row {
 export interface Route extends Row {
   readonly verb: Verb;
   readonly role: Role;
-  /** Fields that the query string may hold. */
-  readonly query?: readonly string[];
   /** The request names its author, which the token provides. */
   readonly acts?: boolean;
   readonly status?: 201;
 }
 
-const get = (path: string, verb: Verb, ...query: readonly string[]) =>
-  ({ method: 'get', path, verb, role: 'read', query }) as const;
-
-const post = (path: string, verb: Verb, role: Role) =>
-  ({ method: 'post', path, verb, role, acts: true }) as const;
+const get = (path: string, verb: Verb, summary: string): Route => ({
+  ...{ method: 'get', path, verb, role: 'read', summary },
+});
+const remove = (path: string, verb: Verb, summary: string): Route => ({
+  ...{ method: 'delete', path, verb, role: 'operate', summary },
+});
+const post = (path: string, verb: Verb, role: Role, summary: string): Route => ({
+  ...{ method: 'post', path, verb, role, summary, acts: 'publisher' in CONTRACT[verb].request.shape },
+  ...(verb === 'post' && { status: 201 }),
+});
 
 /** The verbs of an operator. */
 const STEERING: Partial<Record<Verb, string>> = {
@@ -58,176 +61,132 @@ const STEERING: Partial<Record<Verb, string>> = {
 const ONE = '/api/conversations/{conversation}';
 
 export const ROUTES: readonly Route[] = [
+  get(
+    '/api/conversations',
+    'conversations',
+    'List conversations by id; `next` is the `after` of the next page. `days`: with what model calls used on each of so many days',
+  ),
+  post(
+    '/api/conversations',
+    'post',
+    'post',
+    'Begin a conversation with a message; `conversation` is generated when it is left out',
+  ),
+  get(ONE, 'conversation', 'The state of a conversation'),
+  remove(
+    ONE,
+    'delete',
+    'Delete a conversation and its files; can be repeated. 404 for an id that never existed',
+  ),
+  post(
+    `${ONE}/messages`,
+    'post',
+    'post',
+    'Post a message; answers once it is durable. The same `id` again changes nothing',
+  ),
+  post(
+    `${ONE}/results`,
+    'results',
+    'post',
+    'Answer calls of tools that a message of the same author brought. The same results again change nothing',
+  ),
+  post(
+    `${ONE}/feedback`,
+    'feedback',
+    'post',
+    'A thumb for the answer `index`, with a `note`: `up`, `down`, or `none` to take it back',
+  ),
+  get(
+    `${ONE}/entries`,
+    'entries',
+    'A page of the log; the next one begins at the last index + 1, until `length`',
+  ),
   {
-    ...get('/api/conversations', 'conversations', 'after', 'limit', 'days'),
-    summary:
-      'List conversations by id; `next` is the `after` of the next page. `days`: with what model calls used on each of so many days',
-  },
-  {
-    ...post('/api/conversations', 'post', 'post'),
-    status: 201,
-    summary: 'Begin a conversation with a message; `conversation` is generated when it is left out',
-  },
-  {
-    ...get(ONE, 'conversation'),
-    summary: 'The state of a conversation',
-  },
-  {
-    method: 'delete',
-    path: ONE,
-    verb: 'delete',
-    role: 'operate',
-    query: ['lastEntryBefore'],
-    summary: 'Delete a conversation and its files; can be repeated. 404 for an id that never existed',
-  },
-  {
-    ...post(`${ONE}/messages`, 'post', 'post'),
-    status: 201,
-    summary: 'Post a message; answers once it is durable. The same `id` again changes nothing',
-  },
-  {
-    ...post(`${ONE}/results`, 'results', 'post'),
-    summary:
-      'Answer calls of tools that a message of the same author brought. The same results again change nothing',
-  },
-  {
-    ...post(`${ONE}/feedback`, 'feedback', 'post'),
-    summary: 'A thumb for the answer `index`, with a `note`: `up`, `down`, or `none` to take it back',
-  },
-  {
-    ...get(`${ONE}/entries`, 'entries', 'from', 'limit'),
-    summary: 'A page of the log; the next one begins at the last index + 1, until `length`',
-  },
-  {
-    ...get(`${ONE}/view`, 'view', 'agent', 'at', 'texts', 'body'),
-    stays: true,
-    summary:
+    ...get(
+      `${ONE}/view`,
+      'view',
       'The exact request that an agent is sent, with a report; `texts`: names of parts of the definition, with commas; `body=true`: the exact bytes instead of the messages',
+    ),
+    stays: true,
   },
-  ...(Object.entries(STEERING) as [Verb, string][]).map(([verb, summary]) => ({
-    ...post(`${ONE}/${verb}`, verb, 'operate'),
-    summary,
-  })),
-  {
-    ...get(`${ONE}/what-ifs`, 'what-ifs'),
-    summary: 'The what-ifs of this conversation, newest first',
-  },
-  {
-    ...get(`${ONE}/what-ifs/{id}`, 'what-if-result', 'from', 'limit'),
-    summary: 'The progress and the results of a what-if; `next` is the `from` of the next page',
-  },
-  {
-    ...post(`${ONE}/what-ifs/{id}/stop`, 'what-if-stop', 'operate'),
-    summary: 'End a what-if; what it has is kept',
-  },
-  {
-    ...get(`${ONE}/approvals`, 'approvals'),
-    summary: 'Outstanding approvals of this conversation',
-  },
+  ...(Object.entries(STEERING) as [Verb, string][]).map(([verb, summary]) =>
+    post(`${ONE}/${verb}`, verb, 'operate', summary),
+  ),
+  get(`${ONE}/what-ifs`, 'what-ifs', 'The what-ifs of this conversation, newest first'),
+  get(
+    `${ONE}/what-ifs/{id}`,
+    'what-if-result',
+    'The progress and the results of a what-if; `next` is the `from` of the next page',
+  ),
+  post(`${ONE}/what-ifs/{id}/stop`, 'what-if-stop', 'operate', 'End a what-if; what it has is kept'),
+  get(`${ONE}/approvals`, 'approvals', 'Outstanding approvals of this conversation'),
   {
     ...get(
       '/api/search',
       'search',
-      'q',
-      'conversation',
-      'agent',
-      'person',
-      'phase',
-      'after',
-      'before',
-      'limit',
+      'Words in the messages of all conversations, best first; words in quotation marks occur in this order',
     ),
     stays: true,
-    summary:
-      'Words in the messages of all conversations, best first; words in quotation marks occur in this order',
   },
-  {
-    ...post('/api/reading', 'reading', 'read'),
-    summary:
-      'What the person of this token has read: `read` has the entries by conversation, `filters` the saved filters of the list; the answer is all that is kept. A token without a person is refused',
-  },
+  post(
+    '/api/reading',
+    'reading',
+    'read',
+    'What the person of this token has read: `read` has the entries by conversation, `filters` the saved filters of the list; the answer is all that is kept. A token without a person is refused',
+  ),
   {
     ...get(
       '/api/turns',
       'turns',
-      'conversation',
-      'agent',
-      'model',
-      'outcome',
-      'tool',
-      'rated',
-      'since',
-      'after',
-      'limit',
+      'The turns of all conversations with agent, models, outcome, time, tokens, cost, tools and ratings, newest conversation first; `next` is the `after` of the next page',
     ),
     stays: true,
-    summary:
-      'The turns of all conversations with agent, models, outcome, time, tokens, cost, tools and ratings, newest conversation first; `next` is the `after` of the next page',
   },
+  get('/api/approvals', 'approvals', 'Outstanding approvals of all conversations'),
   {
-    ...get('/api/approvals', 'approvals', 'conversation'),
-    summary: 'Outstanding approvals of all conversations',
-  },
-  {
-    ...get('/api/approvals/{approvalId}/change', 'change'),
-    role: 'approve',
-    summary:
+    ...get(
+      '/api/approvals/{approvalId}/change',
+      'change',
       'What a call that waits would change now: the difference of a file for `fs_write` and `fs_edit`, or `why` there is none; null for other tools',
+    ),
+    role: 'approve',
   },
-  {
-    ...post('/api/approvals/{approvalId}/change', 'change', 'approve'),
-    acts: false,
-    summary: 'The same with other `arguments`, or `why` the call cannot run with them; nothing changes',
-  },
-  {
-    ...post('/api/approvals/{approvalId}', 'answer', 'approve'),
-    summary: 'Approve or deny a call, or resolve one whose outcome is unknown',
-  },
-  {
-    ...get('/api/agents', 'agents', 'persona'),
-    summary: 'The agents; `persona`: the agent whose persona the answer contains',
-  },
-  {
-    ...post('/api/reload', 'reload', 'operate'),
-    summary: 'Read the configuration again; one that is not valid changes nothing',
-  },
-  {
-    ...get('/api/tools', 'tools'),
-    summary: 'The tools that agents can call, and the MCP servers',
-  },
-  {
-    ...get('/api/status', 'status', 'limit', 'days'),
-    summary:
-      'What runs, waits, is halted or failed; daemons, models, agents in other processes and MCP servers; `limit`: rows of each group; `days`: also what model calls used on each of so many days',
-  },
-  {
-    ...get('/api/dead-letters', 'dead', 'publisher', 'conversation', 'code', 'before', 'limit'),
-    summary: 'Refused posts, newest first; `next` is the `before` of the next page',
-  },
-  {
-    ...get('/api/dead-letters/{sequence}', 'dead-letter'),
-    summary: 'One refused post, with its text',
-  },
-  {
-    method: 'delete',
-    path: '/api/dead-letters/{sequence}',
-    verb: 'dead-discard',
-    role: 'operate',
-    summary: 'Remove a refused post for good',
-  },
-  {
-    ...post('/api/dead-letters/{sequence}/retry', 'dead-retry', 'operate'),
-    acts: false,
-    summary: 'Post a refused post again, as its publisher',
-  },
-  {
-    ...get('/api/phases', 'phases'),
-    summary: 'The phases, and which ones an agent may enter from each',
-  },
-  {
-    ...get('/api/workflows', 'workflows'),
-    summary: 'The workflows with their nodes',
-  },
+  post(
+    '/api/approvals/{approvalId}/change',
+    'change',
+    'approve',
+    'The same with other `arguments`, or `why` the call cannot run with them; nothing changes',
+  ),
+  post(
+    '/api/approvals/{approvalId}',
+    'answer',
+    'approve',
+    'Approve or deny a call, or resolve one whose outcome is unknown',
+  ),
+  get('/api/agents', 'agents', 'The agents; `persona`: the agent whose persona the answer contains'),
+  post(
+    '/api/reload',
+    'reload',
+    'operate',
+    'Read the configuration again; one that is not valid changes nothing',
+  ),
+  get('/api/tools', 'tools', 'The tools that agents can call, and the MCP servers'),
+  get(
+    '/api/status',
+    'status',
+    'What runs, waits, is halted or failed; daemons, models, agents in other processes and MCP servers; `limit`: rows of each group; `days`: also what model calls used on each of so many days',
+  ),
+  get('/api/dead-letters', 'dead', 'Refused posts, newest first; `next` is the `before` of the next page'),
+  get('/api/dead-letters/{sequence}', 'dead-letter', 'One refused post, with its text'),
+  remove('/api/dead-letters/{sequence}', 'dead-discard', 'Remove a refused post for good'),
+  post(
+    '/api/dead-letters/{sequence}/retry',
+    'dead-retry',
+    'operate',
+    'Post a refused post again, as its publisher',
+  ),
+  get('/api/phases', 'phases', 'The phases, and which ones an agent may enter from each'),
+  get('/api/workflows', 'workflows', 'The workflows with their nodes'),
 ];
 
 /** A route beside the request API: its operation in the OpenAPI document. */
@@ -252,15 +211,29 @@ export interface OtherRoute extends Row {
 const JSON_TYPE = 'application/json';
 const EVENTS = 'text/event-stream';
 
-const PUBLIC = { method: 'get', role: null, answers: [JSON_TYPE] } as const;
-const READ = { method: 'get', role: 'read', answers: [JSON_TYPE] } as const;
-const STAYS = { method: 'post', role: 'read', needsMore: true, stays: true } as const;
-const FOLLOW = { method: 'get', role: 'read', answers: [EVENTS], stays: true } as const;
+/** A helper of rows: what most of these routes have, and `more` of one of them. */
+const other =
+  (common: Pick<OtherRoute, 'method' | 'role' | 'answers' | 'stays' | 'needsMore'>) =>
+  (path: string, operationId: string, summary: string, more: Partial<OtherRoute> = {}): OtherRoute => ({
+    ...{ ...common, path, operationId, summary, ...more },
+  });
+const open = other({ method: 'get', role: null, answers: [JSON_TYPE] });
+const read = other({ method: 'get', role: 'read', answers: [JSON_TYPE] });
+const call = other({
+  method: 'post',
+  role: 'read',
+  answers: [JSON_TYPE, EVENTS],
+  stays: true,
+  needsMore: true,
+});
+const complete = other({ method: 'post', role: 'post', answers: [JSON_TYPE, EVENTS], stays: true });
 
-const OPENAI = { description: "OpenAI's API", url: 'https://platform.openai.com/docs/api-reference/chat' };
-const AG_UI = { description: 'AG-UI', url: 'https://docs.ag-ui.com' };
-const A2A = { description: 'A2A', url: 'https://a2a-protocol.org' };
-const MCP = { description: 'Model Context Protocol', url: 'https://modelcontextprotocol.io' };
+const OPENAI = {
+  docs: { description: "OpenAI's API", url: 'https://platform.openai.com/docs/api-reference/chat' },
+};
+const AG_UI = { docs: { description: 'AG-UI', url: 'https://docs.ag-ui.com' } };
+const A2A = { docs: { description: 'A2A', url: 'https://a2a-protocol.org' } };
+const MCP = { docs: { description: 'Model Context Protocol', url: 'https://modelcontextprotocol.io' } };
 
 const jsonRpc = z.looseObject({
   jsonrpc: z.literal('2.0'),
@@ -289,193 +262,134 @@ export const EXPORTS: Readonly<Record<ExportFormat, { readonly type: string; rea
   };
 
 export const OTHER_ROUTES: readonly OtherRoute[] = [
-  {
-    ...READ,
-    path: `${ONE}/export`,
-    operationId: 'exportConversation',
-    answers: Object.values(EXPORTS).map(({ type }) => type),
-    query: { format: z.enum(EXPORT_FORMATS).default('markdown') },
-    summary:
-      'A whole conversation as a file: for people, as messages in the form of OpenAI, all entries as JSON Lines, or its rated answers as test cases',
-  },
+  read(
+    `${ONE}/export`,
+    'exportConversation',
+    'A whole conversation as a file: for people, as messages in the form of OpenAI, all entries as JSON Lines, or its rated answers as test cases',
+    {
+      answers: Object.values(EXPORTS).map(({ type }) => type),
+      query: { format: z.enum(EXPORT_FORMATS).default('markdown') },
+    },
+  ),
   {
     ...{ method: 'put', path: '/api/blobs', operationId: 'uploadFile', role: 'post', stays: true },
     ...{ answers: [JSON_TYPE], answer: filePartSchema, takesFile: true, status: 201 },
     query: { name: 'The name of the file', sha256: 'Refuse bytes that have another hash' },
     summary: 'Store a file. The answer is a part of a message as it is: `{"parts": [<answer>]}`',
   },
-  {
-    ...READ,
-    path: `${ONE}/blobs/{sha256}`,
-    operationId: 'downloadFile',
-    answers: ['application/octet-stream', ...SHOWN],
-    stays: true,
-    query: { name: 'The name under which it is saved' },
-    summary: 'The bytes of a file that a message of this conversation names',
-  },
-  {
-    ...FOLLOW,
-    path: `${ONE}/events`,
-    operationId: 'followConversation',
-    query: { from: CONTRACT.entries.request.shape.from },
-    summary:
-      'Follow a conversation: each entry once, in order, with its index as the id; live text has no id. The header `Last-Event-ID` continues',
-  },
-  {
-    ...FOLLOW,
-    path: '/api/events',
-    operationId: 'followSeveral',
-    query: {
-      follow: 'Conversations as `ID@INDEX`, separated by commas; INDEX: the first index wanted, by default 0',
-      list: 'The `version` of the last `list` event, or `1`: the whole list',
+  read(
+    `${ONE}/blobs/{sha256}`,
+    'downloadFile',
+    'The bytes of a file that a message of this conversation names',
+    {
+      answers: ['application/octet-stream', ...SHOWN],
+      stays: true,
+      query: { name: 'The name under which it is saved' },
     },
-    summary: 'Follow several conversations and the conversation list in one stream',
-  },
-  {
-    ...READ,
-    path: '/api/identity',
-    operationId: 'get_identity',
-    answer: identity,
-    summary: 'The role, the publisher and the name of the token; without tokens, each caller is the operator',
-  },
-  {
-    ...PUBLIC,
-    method: 'post',
-    path: '/api/session',
-    operationId: 'sign_in',
-    summary:
-      'Sign a browser in with a cookie, for a token or for the code of a printed address: `Authorization: Code <code>`, once',
-  },
-  {
-    ...PUBLIC,
-    method: 'delete',
-    path: '/api/session',
-    operationId: 'sign_out',
-    summary: 'Remove the cookie',
-  },
-  {
-    ...READ,
-    path: '/v1/models',
-    operationId: 'list_models',
-    docs: OPENAI,
-    summary: 'Agents as models; `parley` is the agent that routing chooses',
-  },
-  {
-    ...READ,
-    path: '/v1/models/{model}',
-    operationId: 'get_model',
-    docs: OPENAI,
-    summary: 'An agent as a model',
-  },
-  {
-    ...{ method: 'post', path: '/v1/chat/completions', operationId: 'complete_chat', role: 'post' },
-    ...{ answers: [JSON_TYPE, EVENTS], stays: true, body: chatRequestSchema, docs: OPENAI },
-    summary:
-      'Post the last message and get the answer, whole or as events; the header `x-parley-conversation` names the conversation',
-  },
-  {
-    ...{ method: 'post', path: '/v1/responses', operationId: 'create_response', role: 'post' },
-    ...{ answers: [JSON_TYPE, EVENTS], stays: true, body: responseRequestSchema, docs: OPENAI },
-    summary: 'The same in the form of the Responses API',
-  },
-  {
-    ...READ,
-    path: '/v1/responses/{id}',
-    operationId: 'get_response',
-    docs: OPENAI,
-    summary: 'A response as the log has it now',
-  },
-  {
-    ...READ,
-    path: '/v1/responses/{id}/input_items',
-    operationId: 'list_response_input',
-    docs: OPENAI,
-    summary: 'The message that a response answers',
-  },
-  {
-    ...{ method: 'post', path: '/v1/responses/{id}/cancel', operationId: 'cancel_response', role: 'post' },
-    ...{ answers: [JSON_TYPE], stays: true, docs: OPENAI },
-    summary: 'End the turns of a response',
-  },
-  {
-    ...READ,
-    path: '/v1/conversations/{id}',
-    operationId: 'get_openai_conversation',
-    docs: OPENAI,
-    summary: 'A conversation',
-  },
-  {
-    ...READ,
-    path: '/v1/conversations/{id}/items',
-    operationId: 'list_openai_items',
-    docs: OPENAI,
-    summary: 'The messages of a conversation, newest first, in pages',
-  },
-  {
-    ...READ,
-    path: '/v1/conversations/{id}/items/{item}',
-    operationId: 'get_openai_item',
-    docs: OPENAI,
-    summary: 'A message of a conversation',
-  },
-  {
-    ...STAYS,
-    path: '/ag-ui/{agent}',
-    operationId: 'run_agent',
-    ...{ answers: [EVENTS], body: runInputSchema, docs: AG_UI },
-    summary: 'A run of an agent; a thread is a conversation',
-  },
-  {
-    ...READ,
-    path: '/a2a',
-    operationId: 'list_agent_cards',
-    docs: A2A,
-    summary: 'The addresses of the agent cards',
-  },
-  {
-    ...STAYS,
-    path: '/a2a/{agent}',
-    operationId: 'ask_agent',
-    ...{ answers: [JSON_TYPE, EVENTS], body: jsonRpc, docs: A2A },
-    summary: 'Send a message; get, list, cancel and follow tasks, by JSON-RPC; a context is a conversation',
-  },
-  {
-    ...PUBLIC, // clients learn from the card that they need a token
-    path: '/a2a/{agent}/.well-known/agent-card.json',
-    operationId: 'get_agent_card',
-    docs: A2A,
-    summary: 'The card of this agent',
-  },
-  {
-    ...PUBLIC,
-    path: '/.well-known/agent-card.json',
-    operationId: 'get_card',
-    docs: A2A,
-    summary: 'The card of the agent that routing chooses',
-  },
-  {
-    ...STAYS,
-    path: '/mcp',
-    operationId: 'call_mcp',
-    ...{ answers: [JSON_TYPE, EVENTS], body: jsonRpc, docs: MCP },
-    summary: 'The tools of an MCP server, by JSON-RPC over streamable HTTP, without sessions',
-  },
-  {
-    ...READ,
-    path: '/metrics',
-    operationId: 'get_metrics',
-    answers: ['text/plain'],
-    summary: 'Metrics for Prometheus',
-  },
-  { ...PUBLIC, path: '/healthz', operationId: 'get_health', summary: 'The process runs' },
-  {
-    ...PUBLIC,
-    path: '/readyz',
-    operationId: 'get_readiness',
-    summary:
-      'It accepts posts; 503 while it starts or stops, cannot reach NATS, or cannot write logs (a full disk)',
-  },
+  ),
+  read(
+    `${ONE}/events`,
+    'followConversation',
+    'Follow a conversation: each entry once, in order, with its index as the id; live text has no id. The header `Last-Event-ID` continues',
+    { answers: [EVENTS], stays: true, query: { from: CONTRACT.entries.request.shape.from } },
+  ),
+  read(
+    '/api/events',
+    'followSeveral',
+    'Follow several conversations and the conversation list in one stream',
+    {
+      answers: [EVENTS],
+      stays: true,
+      query: {
+        follow:
+          'Conversations as `ID@INDEX`, separated by commas; INDEX: the first index wanted, by default 0',
+        list: 'The `version` of the last `list` event, or `1`: the whole list',
+      },
+    },
+  ),
+  read(
+    '/api/identity',
+    'get_identity',
+    'The role, the publisher and the name of the token; without tokens, each caller is the operator',
+    { answer: identity },
+  ),
+  open(
+    '/api/session',
+    'sign_in',
+    'Sign a browser in with a cookie, for a token or for the code of a printed address: `Authorization: Code <code>`, once',
+    { method: 'post' },
+  ),
+  open('/api/session', 'sign_out', 'Remove the cookie', { method: 'delete' }),
+  read('/v1/models', 'list_models', 'Agents as models; `parley` is the agent that routing chooses', OPENAI),
+  read('/v1/models/{model}', 'get_model', 'An agent as a model', OPENAI),
+  complete(
+    '/v1/chat/completions',
+    'complete_chat',
+    'Post the last message and get the answer, whole or as events; the header `x-parley-conversation` names the conversation',
+    { ...OPENAI, body: chatRequestSchema },
+  ),
+  complete('/v1/responses', 'create_response', 'The same in the form of the Responses API', {
+    ...OPENAI,
+    body: responseRequestSchema,
+  }),
+  read('/v1/responses/{id}', 'get_response', 'A response as the log has it now', OPENAI),
+  read(
+    '/v1/responses/{id}/input_items',
+    'list_response_input',
+    'The message that a response answers',
+    OPENAI,
+  ),
+  complete('/v1/responses/{id}/cancel', 'cancel_response', 'End the turns of a response', {
+    ...OPENAI,
+    answers: [JSON_TYPE],
+  }),
+  read('/v1/conversations/{id}', 'get_openai_conversation', 'A conversation', OPENAI),
+  read(
+    '/v1/conversations/{id}/items',
+    'list_openai_items',
+    'The messages of a conversation, newest first, in pages',
+    OPENAI,
+  ),
+  read('/v1/conversations/{id}/items/{item}', 'get_openai_item', 'A message of a conversation', OPENAI),
+  call('/ag-ui/{agent}', 'run_agent', 'A run of an agent; a thread is a conversation', {
+    ...AG_UI,
+    answers: [EVENTS],
+    body: runInputSchema,
+  }),
+  read('/a2a', 'list_agent_cards', 'The addresses of the agent cards', A2A),
+  call(
+    '/a2a/{agent}',
+    'ask_agent',
+    'Send a message; get, list, cancel and follow tasks, by JSON-RPC; a context is a conversation',
+    { ...A2A, body: jsonRpc },
+  ),
+  // Clients learn from the card that they need a token.
+  open('/a2a/{agent}/.well-known/agent-card.json', 'get_agent_card', 'The card of this agent', A2A),
+  open('/.well-known/agent-card.json', 'get_card', 'The card of the agent that routing chooses', A2A),
+  call('/mcp', 'call_mcp', 'The tools of an MCP server, by JSON-RPC over streamable HTTP, without sessions', {
+    ...MCP,
+    body: jsonRpc,
+  }),
+  read('/metrics', 'get_metrics', 'Metrics for Prometheus', { answers: ['text/plain'] }),
+  open('/healthz', 'get_health', 'The process runs'),
+  open(
+    '/readyz',
+    'get_readiness',
+    'It accepts posts; 503 while it starts or stops, cannot reach NATS, or cannot write logs (a full disk)',
+  ),
 ];
+
+/** The fields in the path. */
+export function pathFields({ path }: Pick<Row, 'path'>): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => String(match[1]));
+}
+
+/** The fields that the query string may hold: those of a request without a body. JSON is never one of them. */
+export function queryFields({ method, path, verb }: Route): string[] {
+  const elsewhere = [...pathFields({ path }), 'arguments'];
+  const fields = method === 'post' ? [] : Object.keys(CONTRACT[verb].request.shape);
+  return fields.filter((name) => !elsewhere.includes(name));
+}
 
 /** The path as the router writes it. */
 export function routerPath({ path }: Pick<Row, 'path'>): string {
