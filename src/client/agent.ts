@@ -268,9 +268,11 @@ class OfferedTurn {
   ): Promise<ToolResults['results']> {
     this.#over.signal.throwIfAborted();
     const said = content ?? (this.#written || undefined);
-    const { results, messages = [] } = await this.#ask({
-      ...{ type: 'tool_call', calls, content: said, ...soFar },
-    });
+    const body = { type: 'tool_call', calls, content: said, ...soFar, id: this.#newId() };
+    const tooLarge = this.#whyTooLarge('the tool call', body);
+    if (tooLarge !== null)
+      throw new ParleyError('TOO_LARGE', tooLarge, { hint: 'give less text at once, or the name of a file' });
+    const { results, messages = [] } = await this.#ask(body);
     this.#chunks = { call: this.#newId(), n: 0 };
     this.#written = '';
     this.#news.push(...(messages as TurnOffer['messages']));
@@ -282,12 +284,11 @@ class OfferedTurn {
     const { connection, subjects, reconnections } = this.#at;
     const { signal } = this.#over;
     const inbox = newInbox(connection);
-    const identified = { ...body, id: this.#newId() };
     let retry: NodeJS.Timeout | undefined;
     const send = () => {
       clearTimeout(retry);
       retry = undefined;
-      this.#publish(this.#offer.reply, identified, inbox);
+      this.#publish(this.#offer.reply, body, inbox);
     };
     return new Promise((resolve, reject) => {
       const end = (act: () => void) => {
@@ -337,14 +338,19 @@ class OfferedTurn {
   }
 
   async #sendOutcome(body: object): Promise<void> {
-    const limit = this.#at.connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
-    const size = Buffer.byteLength(JSON.stringify(this.#addressed(body)));
-    const tooLarge = `the answer has ${size} bytes and the server carries ${limit}`;
-    const sent = size > limit ? { type: 'failed', code: 'TOO_LARGE', message: tooLarge } : body;
+    const message = this.#whyTooLarge('the answer', body);
+    const sent = message === null ? body : { type: 'failed', code: 'TOO_LARGE', message };
     for (let attempt = 0; attempt < OUTCOME_ATTEMPTS && !this.#over.signal.aborted; attempt += 1) {
       if ((await this.#request(sent, OUTCOME_PAUSE_MS * 10)) === 'received') return;
       await sleep(OUTCOME_PAUSE_MS, this.#over.signal);
     }
+  }
+
+  /** Null: the server carries it. */
+  #whyTooLarge(what: string, body: object): string | null {
+    const limit = this.#at.connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    const size = Buffer.byteLength(JSON.stringify(this.#addressed(body)));
+    return size > limit ? `${what} has ${size} bytes and the server carries ${limit}` : null;
   }
 
   async #request(body: object, timeout: number): Promise<'received' | 'no-responder' | 'lost'> {

@@ -36,7 +36,8 @@ import type { PostAnswer, PostMessage, PostOptions, SendRequest } from './verbs.
  *
  * CLIENT-ASK-1 A call is run when the log has no later entry, so that none is run whose result is there. The same `id` again, after
  *    the program ended, runs the calls that are open and no other.
- * CLIENT-ASK-2 A result is sent until a daemon has it. An input that does not match a zod schema, and an error of a tool, go to the model.
+ * CLIENT-ASK-2 A result is sent until a daemon has it. An input that does not match a zod schema, an error of a tool, and the refusal of
+ *    its result, which may be too large, go to the model.
  * CLIENT-ASK-4 It rejects if a turn fails, is stopped or limited, but for those of a delegation: the agent that asked reads of these.
  * CLIENT-ASK-5 Turns of other messages count for nothing, unless they process this one, too: others may post to the conversation.
  * CLIENT-ASK-3 It waits as long as an approval takes. A question to a person rejects: this program does not know the answer.
@@ -226,14 +227,15 @@ class Exchange {
   async #run({ tool, arguments: given, asked }: CallersCall, id: string, signal: AbortSignal): Promise<void> {
     const call = { id, agent: asked.author.id, signal };
     const result = await resultOf(tool, this.#options.tools.get(tool), given, call);
-    while (!signal.aborted) {
+    for (let told = result; !signal.aborted; ) {
       try {
-        await this.#client.request('results', { ...this.#by, results: [{ call: id, ...result }] });
+        await this.#client.request('results', { ...this.#by, results: [{ call: id, ...told }] });
         return;
       } catch (error) {
         if (error instanceof ParleyError && error.code === 'CALL_OVER') return; // the log says how
-        if (!isUnreachable(error)) throw error;
-        await sleep(RETRY_MS, signal);
+        if (isUnreachable(error)) await sleep(RETRY_MS, signal);
+        else if (told === result) told = failed(messageOf(error));
+        else throw error;
       }
     }
   }
@@ -327,6 +329,8 @@ interface Result {
   readonly isError?: true;
 }
 
+const failed = (content: string): Result => ({ content, isError: true });
+
 /** CLIENT-ASK-2 */
 async function resultOf(
   name: string,
@@ -334,7 +338,6 @@ async function resultOf(
   given: string,
   call: CallOfTool,
 ): Promise<Result> {
-  const failed = (content: string): Result => ({ content, isError: true });
   const read = readArguments(given);
   if (!tool || !read.ok) return failed(`this program has no tool ${name} for this input`);
   const { parameters } = tool;

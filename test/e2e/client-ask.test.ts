@@ -115,6 +115,21 @@ describe('a program asks an agent', () => {
     expect(told()).not.toContain('out of reach');
   });
 
+  it('a result that is refused, because it is too large or names no file, goes to the model', async () => {
+    model.next = [{ toolCalls: [WEATHER, { name: 'clock', arguments: '{}' }] }, { text: 'Sorry.' }];
+    const lost = { type: 'file', sha256: '0'.repeat(64), mediaType: 'text/plain', size: 1 };
+    const { content } = await client.ask({
+      ...to('large'),
+      tools: {
+        weather: { parameters: city, run: () => 'x'.repeat(2_000_000) },
+        clock: { run: () => ({ files: [lost] }) },
+      },
+    });
+    expect(content).toBe('Sorry.');
+    expect(told()).toContain('the server takes at most');
+    expect(told()).toContain('0'.repeat(12));
+  });
+
   itLong(
     'a call is answered once though the daemon is killed while it runs, and a program that asks again runs what is open',
     async () => {

@@ -65,10 +65,13 @@ describe.skipIf(!hasPython)('the client for Python', () => {
     for (const one of running.splice(0)) await one.stop();
   });
 
+  /** Ends the input of the newest program. */
+  let answerInput = (): void => undefined;
   /** Runs a program with `team` connected; resolves with what it printed, in lines of JSON. */
   async function python(program: string): Promise<unknown[]> {
     const before = `import json, sys, parley\nteam = parley.connect(${JSON.stringify(project.data)})\n`;
     const child = spawn('python3', ['-c', before + program], { env });
+    answerInput = () => child.stdin.end('\n');
     let stdout = '';
     let stderr = '';
     child.stdout.on('data', (data) => (stdout += data));
@@ -143,6 +146,81 @@ print(json.dumps([type(answer.value).__name__, answer.value.city, answer.value.d
         additionalProperties: false,
       },
     });
+  });
+
+  it('a function gets its arguments as objects of the types of its parameters, and its result arrives as it wrote it', async () => {
+    const given = {
+      ...{ room: { name: 'Aula' }, size: 'large', others: [{ name: 'Hof', beds: 2 }] },
+      ...{ by: { Ann: { name: 'Eck' } }, maybe: { name: 'Flur' }, none: null, either: 'Zürich' },
+    };
+    model.next = [
+      { toolCalls: [{ name: 'book', arguments: JSON.stringify(given) }] },
+      ({ json }) => ({ text: json.messages?.at(-1)?.content ?? '' }),
+    ];
+    const [text] = await python(`
+import dataclasses, enum
+from typing import Dict, List, Optional, Union
+class Size(enum.Enum):
+    SMALL = "small"
+    LARGE = "large"
+@dataclasses.dataclass
+class Room:
+    name: str
+    beds: int = 1
+def book(room: Room, size: Size, others: List[Room], by: Dict[str, Room], maybe: Optional[Room], none: Optional[Room], either: Union[Room, List[str], str]) -> str:
+    return {"booked": [room.name, size.name, others[0].beds, by["Ann"].beds, maybe.name, none, either]}
+print(json.dumps(team.ask("typed-tool", "Book", publisher="ann", tools=[book]).text))
+`);
+    expect(text).toBe('{"booked": ["Aula", "LARGE", 2, 1, "Flur", null, "Zürich"]}');
+  });
+
+  it('a result that is too large is the error that the agent reads', async () => {
+    model.next = [
+      { toolCalls: [{ name: 'dump', arguments: '{}' }] },
+      ({ json }) => ({ text: json.messages?.at(-1)?.content ?? '' }),
+    ];
+    const [text] = await python(`
+def dump() -> str:
+    return "x" * 2_000_000
+print(json.dumps(team.ask("dumped", "Dump", publisher="ann", tools=[dump]).text))
+`);
+    expect(text).toContain('TOO_LARGE');
+  });
+
+  itLong('a daemon that is killed while a function runs gets its result after its restart', async () => {
+    model.next = [{ toolCalls: [{ name: 'wait', arguments: '{}' }] }, { text: 'Done.' }];
+    const asking = python(`
+def wait() -> str:
+    sys.stdin.readline()
+    return "waited"
+print(json.dumps(team.ask("restarted", "Wait", publisher="ann", tools=[wait], timeout=60).text))
+`);
+    await followUntil(client, 'restarted', (entries) => ofType(entries, 'turn-ended').length === 1);
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    answerInput();
+    const untilRefused = 3_000; // the attempts of one request
+    await new Promise((resolve) => setTimeout(resolve, untilRefused));
+    daemon = await project.up('--http', 'off');
+    expect(await asking).toEqual(['Done.']);
+  });
+
+  it('the login of an address file is used as it is, that of an address is decoded, and a prefix is that of the command line', async () => {
+    const [logins, prefix] = await python(`
+import os
+from urllib.parse import urlparse
+from parley.connection import Connection
+login = lambda address, url: [Connection._login(address, urlparse(url), {}).get(one) for one in ("user", "pass", "auth_token")]
+print(json.dumps([login({"user": "a%41", "password": "b%42"}, "nats://h"), login({}, "nats://a%41:b%42@h"), login({}, "nats://t%43@h")]))
+os.environ["PARLEY_SUBJECT_PREFIX"] = "other"
+print(json.dumps(parley.connect(${JSON.stringify(project.nats.url)}).connection.prefix))
+`);
+    expect(logins).toEqual([
+      ['a%41', 'b%42', null],
+      ['aA', 'bB', null],
+      [null, null, 'tC'],
+    ]);
+    expect(prefix).toBe('other');
   });
 
   it('`ask` again with the same id runs no function a second time, and a call that another program answered is no error', async () => {

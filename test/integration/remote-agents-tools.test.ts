@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { AgentTurn } from '../../src/client/index.ts';
+import { type AgentTurn, ParleyError } from '../../src/client/index.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import {
@@ -56,6 +56,19 @@ describe('the tools of a remote agent', () => {
     const results = [{ id: 'mine', content: 'result of fs_read' }, { content: 'result of fs_list' }];
     expect(second).toMatchObject(answered(JSON.stringify(results)));
     expect(offers).toBe(1);
+  });
+
+  it('a call that the server cannot carry is an error of the agent at once, which may go on', async () => {
+    await project.client.agent('critic', async (turn) => {
+      const large = { ...reading, arguments: { path: 'x'.repeat(2_000_000) } };
+      const refused = await turn.callTools([large]).catch((error: unknown) => error);
+      return refused instanceof ParleyError ? `${refused.code}: ${refused.message}` : 'not refused';
+    });
+    expect(await project.call()).toMatchObject({
+      answer: {
+        content: expect.stringMatching(/^TOO_LARGE: the tool call has \d+ bytes and the server carries/),
+      },
+    });
   });
 
   it('a remote agent may call tools repeatedly, also before the last results arrived', async () => {

@@ -8,7 +8,7 @@ import time
 
 from .connection import NO_RESPONDERS, Connection
 from .errors import ParleyError
-from .tools import described, schema_of, value_of
+from .tools import called, described, schema_of, value_of
 
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 10
@@ -30,7 +30,8 @@ UNREACHABLE = {"DAEMON_NOT_RUNNING", "DAEMON_TIMEOUT", "STOPPING", "BROKER_UNAVA
 def connect(where="data"):
     """`where`: the data directory of a running daemon, or the URL of a nats-server (several with commas).
 
-    For a URL, `PARLEY_NATS_NKEY` or `PARLEY_NATS_CREDENTIALS` names a file, `PARLEY_NATS_INBOX_PREFIX` the user's inbox.
+    For a URL, `PARLEY_NATS_NKEY` or `PARLEY_NATS_CREDENTIALS` names a file, `PARLEY_NATS_INBOX_PREFIX` the user's inbox, and
+    `PARLEY_SUBJECT_PREFIX` is the daemon's `subjectPrefix`.
     """
     return Client(Connection(where))
 
@@ -113,7 +114,7 @@ class Client:
         if not posted["agents"]:
             place = f"message {posted['index']} of {conversation}"
             raise ParleyError("NO_AGENT", f"no agent answers {place}", "address one: `to`, or @slug in the text")
-        progress = _Progress(conversation, posted, self.request("conversation", conversation=conversation))
+        progress = _Progress(conversation, posted, self._patiently("conversation", conversation=conversation))
         for event in self.follow(conversation, posted["index"], live=on_text is not None, timeout=timeout):
             if "live" in event:
                 if event["type"] == "text" and event["turnId"] in progress.turns:
@@ -177,7 +178,7 @@ class Client:
         """The calls of this answer that the log has no result of: `ask` with a known id reads calls of the past."""
         index, over = answer["index"], set()
         while True:
-            page = self.request("entries", conversation=conversation, **{"from": index})
+            page = self._patiently("entries", conversation=conversation, **{"from": index})
             for entry in page["entries"]:
                 if entry["type"] == "message" and entry["role"] == "tool" and entry.get("call"):
                     over.add(f"c{entry['call']['index']}_{entry['call']['position']}")
@@ -188,11 +189,15 @@ class Client:
                 return [call for call in calls if call[0] not in over]
 
     def _report(self, conversation, publisher, result):
+        """A refusal, for example because the result is too large, is the error that the agent reads."""
         try:
-            self.request("results", conversation=conversation, publisher=publisher, results=[result])
+            self._patiently("results", conversation=conversation, publisher=publisher, results=[result])
         except ParleyError as error:
-            if error.code != "CALL_OVER":  # answered by another program, or ended: the log says how
+            if error.code == "CALL_OVER":  # answered by another program, or ended: the log says how
+                return
+            if result.get("isError"):
                 raise
+            self._report(conversation, publisher, {"call": result["call"], "content": str(error), "isError": True})
 
     def upload(self, content, name=None, publisher=None):
         """Stores bytes, or a file that is open for reading bytes. Returns a part: `post(…, files=[part])`."""
@@ -354,8 +359,8 @@ class _Progress:
 def _result_of(call, functions):
     place, function = call
     try:
-        result = functions[function["name"]](**json.loads(function["arguments"] or "{}"))
-        return {"call": place, "content": result if isinstance(result, str) else json.dumps(result)}
+        result = called(functions[function["name"]], json.loads(function["arguments"] or "{}"))
+        return {"call": place, "content": result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)}
     except Exception as error:  # the agent reads it
         return {"call": place, "content": f"{type(error).__name__}: {error}", "isError": True}
 

@@ -208,7 +208,7 @@ class Connection:
         else:
             raise ConnectionError("the server closed the connection")
         opened.settimeout(None)
-        self.prefix = address.get("prefix") or os.environ.get("PARLEY_PREFIX") or "parley"
+        self.prefix = address.get("prefix") or os.environ.get("PARLEY_SUBJECT_PREFIX") or "parley"
         self.max_payload = info.get("max_payload", self.max_payload)
         self.url = f"{host}:{port}"
         with self._lock:
@@ -228,13 +228,14 @@ class Connection:
         nonce = info.get("nonce", "").encode()
         options = {"verbose": False, "lang": "python", "version": "0.1.0", "headers": True, "no_responders": True}
         secret = lambda name: _text_of(address[f"{name}File"]) if address.get(f"{name}File") else address.get(name)
-        user, password, token = address.get("user") or at.username, secret("password") or at.password, secret("token")
+        of_url = lambda text: text and urllib.parse.unquote(text)  # those of files are as they are
+        user, password, token = address.get("user") or of_url(at.username), secret("password") or of_url(at.password), secret("token")
         if address.get("credentials"):
             options.update(credentials(address["credentials"], nonce))
         elif address.get("nkey"):
             options.update(sign(address["nkey"], nonce))
         elif user and password:
-            options.update(user=urllib.parse.unquote(user), **{"pass": urllib.parse.unquote(password)})
+            options.update(user=user, **{"pass": password})
         elif token or user:
             options.update(auth_token=token or user)
         return options

@@ -48,7 +48,7 @@ def schema_of(type_):
         return {"type": "array", "items": schema_of(inner[0])}
     if origin is dict:
         return {"type": "object", "additionalProperties": schema_of(inner[1])}
-    if origin is typing.Union or getattr(origin, "__name__", "") == "UnionType":
+    if _is_union(origin):
         return {"anyOf": [schema_of(one) for one in inner]}
     if origin is typing.Literal:
         return {"enum": list(inner)}
@@ -58,7 +58,10 @@ def schema_of(type_):
 
 
 def value_of(type_, value):
-    """The value as an object of this type; for a schema, the value as it is."""
+    """The value as an object of this type; for a schema, and where it does not fit the type, the value as it is."""
+    origin, inner = typing.get_origin(type_), typing.get_args(type_)
+    if _is_union(origin):
+        return next((value_of(one, value) for one in inner if _fits(one, value)), value)
     if hasattr(type_, "model_validate"):
         return type_.model_validate(value)
     if isinstance(type_, type) and dataclasses.is_dataclass(type_):
@@ -66,9 +69,36 @@ def value_of(type_, value):
         return type_(**{name: value_of(hints.get(name), one) for name, one in value.items()})
     if isinstance(type_, type) and issubclass(type_, enum.Enum):
         return type_(value)
-    if typing.get_origin(type_) is list:
-        return [value_of(typing.get_args(type_)[0], one) for one in value]
+    if origin is list and isinstance(value, list):
+        return [value_of(inner[0], one) for one in value]
+    if origin is dict and isinstance(value, dict):
+        return {name: value_of(inner[1], one) for name, one in value.items()}
     return value
+
+
+def called(function, arguments):
+    """What the function returns for these arguments, as objects of the types of its parameters."""
+    try:
+        hints = typing.get_type_hints(function)
+    except Exception:  # a function that is described with `parameters` may have any annotations
+        hints = {}
+    return function(**{name: value_of(hints.get(name), one) for name, one in arguments.items()})
+
+
+def _is_union(origin):
+    return origin is typing.Union or getattr(origin, "__name__", "") == "UnionType"
+
+
+def _fits(type_, value):
+    """Whether a value of JSON may be one of this type of a union."""
+    origin = typing.get_origin(type_)
+    if dataclasses.is_dataclass(type_):
+        return isinstance(value, dict) and set(schema_of(type_)["required"]) <= set(value) <= set(schema_of(type_)["properties"])
+    if isinstance(type_, type) and issubclass(type_, enum.Enum):
+        return value in [one.value for one in type_]
+    if origin in (list, dict) or type_ in _SIMPLE:
+        return isinstance(value, origin or type_)
+    return hasattr(type_, "model_validate") and isinstance(value, dict)
 
 
 def _parameters_of(function):
