@@ -1,5 +1,6 @@
 import { wellFormed } from '../../kernel/index.ts';
 import { withoutNotice } from '../decide/repeated-calls.ts';
+import { APPROVERS_NOTE } from '../decide/turn-entries.ts';
 import {
   authorSchema,
   type CallPlace,
@@ -489,19 +490,27 @@ function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]
   });
   const started = startedCalls(entries);
   const settledByWord = new Set<string>();
+  const approved = new Set<string>();
   return entries.flatMap((entry) => {
-    if (entry.type === 'approval-answered' && entry.call && SETTLING.includes(entry.answer))
-      settledByWord.add(wireCallId(entry.call));
+    if (entry.type === 'approval-answered' && entry.call) {
+      if (SETTLING.includes(entry.answer)) settledByWord.add(wireCallId(entry.call));
+      if (entry.answer === 'approve') approved.add(wireCallId(entry.call));
+    }
     const key = resultOf(entry);
     const found = key === null ? undefined : seen.get(key);
     if (key === null || !found || !started.has(key) || settledByWord.has(key)) return [];
     const content = withoutNotice((entry.type === 'message' && entry.content) || '');
     const files = filesOf(entry);
-    const isKnown = found.texts.has(content) && files.every(({ sha256 }) => found.files.has(sha256));
+    const isText = (text: string) =>
+      content === text || (approved.has(key) && content.endsWith(text) && isNote(content, text));
+    const isKnown = [...found.texts].some(isText) && files.every(({ sha256 }) => found.files.has(sha256));
     if (isKnown || SAYS_UNKNOWN.test(content)) return [];
     return [`entry ${entry.index}: the result of ${key} is not the one that audit record ${found.at} has`];
   });
 }
+
+const isNote = (content: string, result: string) =>
+  APPROVERS_NOTE.test(content.slice(0, content.length - result.length));
 
 /** Answers to an approval that give the call a result of their own. */
 const SETTLING: readonly string[] = ['result', 'failed', 'expired'];

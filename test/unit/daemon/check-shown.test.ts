@@ -176,6 +176,17 @@ describe('the check of the audit log', () => {
       expect(checkAudit([...log, of('two files')], [done, again])).toEqual([]);
     });
 
+    it.each([
+      '[Ann changed the arguments of this call before it ran. command: "ls a"]\n',
+      '[Ann approved this call: "but quick]"]\n',
+      '[Ann changed the arguments of this call before it ran. command: left out]\n[Ann approved this call: "x"]\n',
+    ])('but none that begins with a note of the person who approved the call: %j', (note) => {
+      expect(check(word('approve'), of(`${note}three files\ufffd`))).toEqual([]);
+      expect(check(word('approve'), of(`${note}two files`))).toHaveLength(1);
+      expect(check(of(`${note}three files\ufffd`))).toHaveLength(1); // nobody approved it
+      expect(check(word('approve'), of(`${note}more\nthree files\ufffd`))).toHaveLength(1);
+    });
+
     it.each(['result', 'failed', 'expired'])('but none that a person was asked for (%s)', (answer) => {
       expect(check(word(answer), of('two files'))).toEqual([]);
     });
