@@ -12,6 +12,7 @@ import { abortable, isRecord, messageOf, ParleyError, parseJson } from '../kerne
  * CLIENT-REQUESTS-3 A body that the server cannot carry is refused before anything is sent.
  * CLIENT-REQUESTS-4 The first attempts of a repeatable verb have a shorter timeout: of several daemons, the server may have
  *    chosen a frozen one, and the next attempt can reach another.
+ * CLIENT-REQUESTS-5 A reload is asked for once: it may wait for MCP servers, and a second one would answer "unchanged".
  */
 
 export interface RequestPolicy {
@@ -25,6 +26,8 @@ export interface RequestPolicy {
 
 export const DEFAULT_POLICY: RequestPolicy = { attempts: 3, timeoutMs: 10_000, pauseMs: 150 };
 
+/** Of the timeout: an MCP server has a minute to start. */
+const RELOAD_FACTOR = 9;
 const LONGEST_PAUSE_MS = 5_000;
 /** Longer than a daemon that is not overloaded takes. */
 const SHORTEST_WAIT_MS = 1_000;
@@ -48,9 +51,11 @@ interface OutgoingRequest {
 export async function sendRequest(
   connection: NatsConnection,
   request: OutgoingRequest,
-  policy: RequestPolicy,
+  given: RequestPolicy,
   signal?: AbortSignal,
 ): Promise<unknown> {
+  const isReload = request.endpoint === 'reload'; // CLIENT-REQUESTS-5
+  const policy = isReload ? { ...given, attempts: 1, timeoutMs: given.timeoutMs * RELOAD_FACTOR } : given;
   const payload = encode(connection, request);
   for (let attempt = 1; ; attempt++) {
     signal?.throwIfAborted();
@@ -155,7 +160,7 @@ function describedFailure(
     case 'TIMEOUT':
       return [
         'DAEMON_TIMEOUT',
-        `no answer to ${endpoint} within ${timeoutMs} ms, asked ${attempts} times`,
+        `no answer to ${endpoint} within ${timeoutMs} ms, asked ${attempts} time${attempts === 1 ? '' : 's'}`,
         'it may have been done all the same: asking again is safe (a post: with the same id)',
       ];
     case 'CONNECTION_CLOSED':

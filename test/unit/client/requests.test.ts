@@ -102,6 +102,14 @@ describe('a request to the daemon', () => {
     },
   );
 
+  it('a reload, which may wait for MCP servers to start, is sent once and waits longer', async () => {
+    const { connection, waits } = fakeConnection([{ throws: 'TIMEOUT' }]);
+    const policy = { attempts: 3, timeoutMs: 10_000, pauseMs: 1 };
+    const reloading = sendRequest(connection, { ...REQUEST, endpoint: 'reload' }, policy);
+    await expect(reloading).rejects.toThrow('no answer to reload within 90000 ms, asked 1 time');
+    expect(waits).toEqual([90_000]);
+  });
+
   it('a refusal of the daemon is returned unchanged and once', async () => {
     const body = JSON.stringify({
       code: 'UNKNOWN_AGENT',
