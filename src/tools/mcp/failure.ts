@@ -104,10 +104,13 @@ export function reasonFor(hide: HideValues, login?: string): Reason {
   };
 }
 
+/** In the words of the SDK, which name its own transports. */
+const CLOSED_EARLY = /^Version negotiation failed: the (?:connection|transport was) closed during/;
+
 function withCause(error: unknown, login: string | undefined): string {
   const message = answeredWith(error, login) ?? wantsPage(error) ?? messageOf(error);
   const cause = error instanceof Error ? error.cause : undefined;
-  if (cause === undefined) return message;
+  if (cause === undefined) return CLOSED_EARLY.test(message) ? 'it ended before it answered' : message;
   if (error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed)
     return withCause(cause, login);
   const because = withCause(cause, login);

@@ -72,6 +72,13 @@ describe('the failure of an MCP call without a result', () => {
     ],
     [posting(405, 'Method Not Allowed'), /it answered 405: Method Not Allowed \(check its url; the older/],
     [posting(500, 'x'.repeat(10_000)), /^.{1,700}$/],
+    [
+      new SdkError(
+        SdkErrorCode.EraNegotiationFailed,
+        'Version negotiation failed: the connection closed during the server/discover probe (this transport …)',
+      ),
+      /\(it ended before it answered\)/,
+    ],
   ])('the failure says what the server answered, and what to check: %s', (error, expected) => {
     expect(shown(error)).toMatch(expected);
   });
