@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
@@ -130,6 +130,24 @@ describe('a coding agent in the team', () => {
     }));
     expect(first).toMatchObject({ session: 'new', texts: await told('first words') });
     expect(second).toMatchObject({ session: 'continued', texts });
+  });
+
+  it('is told its persona again after it was changed', async () => {
+    await post('c10', 'first words of c10', 'gone');
+    await followUntil(client, 'c10', over(1));
+    await post('c10', 'second words of c10', 'dev');
+    await followUntil(client, 'c10', over(2));
+    const file = join(project.config, 'agents/dev.md');
+    const text = await readFile(file, 'utf8');
+    await writeFile(file, `${text}\nALWAYS ADD A TEST.`);
+    expect((await project.parley('reload')).stdout).toContain('dev');
+    await post('c10', 'third words of c10', 'dev');
+    await followUntil(client, 'c10', over(3));
+    const texts = (await told('third words of c10')).join('\n');
+    expect(texts).toContain('ALWAYS ADD A TEST.');
+    expect(texts).not.toContain('second words');
+    await writeFile(file, text);
+    await project.parley('reload');
   });
 
   it('a permission that waits survives kill -9 of the daemon, and the edit happens once', async () => {

@@ -415,6 +415,7 @@ function wireTool(name: string, definition: ToolDefinition | undefined): WireToo
  * MISSED-1 A session was told what the requests contained that it answered. The newest one says up to which entry. A failure is no
  *          answer: the program may never have had the request, or lost it, so it is told again.
  * MISSED-2 Its own messages are never among them. A result is new only after its newest answer: until then its program waited for it.
+ * MISSED-3 The prefix is told again if the agent has another definition since: its persona or its colleagues may have changed.
  */
 export function missedBy(
   session: { readonly id: string } | null,
@@ -425,13 +426,24 @@ export function missedBy(
   if (session === null) return undefined;
   const answer = newestAnswer(session.id, agent, entries);
   if (answer === null) return undefined;
+  const isRedefined = definedAt(agent, entries, answer.index) !== definedAt(agent, entries, entries.length);
   const missed = parts.flatMap(({ kind, entries: of, message }, place) => {
-    if (message.role === 'assistant' || kind.includes('prefix') || kind.includes('away-block')) return [];
+    if (kind.includes('prefix')) return isRedefined ? [place] : [];
+    if (message.role === 'assistant' || kind.includes('away-block')) return [];
     const from = message.role === 'tool' ? answer.index : answer.upTo;
     const isNews = of.length === 0 ? kind !== 'bridge' : of.some((index) => index > from);
     return isNews ? [place] : [];
   });
   return missed.every((place) => parts[place]?.kind === 'marker') ? [] : missed;
+}
+
+/** The definition of the agent's newest turn that began before this index. */
+function definedAt(agent: string, entries: readonly Entry[], before: number): string | undefined {
+  for (let at = before - 1; at >= 0; at--) {
+    const entry = entries[at];
+    if (entry?.type === 'turn-started' && entry.agent === agent) return entry.definition;
+  }
+  return undefined;
 }
 
 /** Null: this session answered no request. `upTo`: the index of the entry that requested its model call. */

@@ -182,6 +182,17 @@ describe('the messages that a session has not been told', () => {
     expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), failure], REQUEST)).toEqual([3, 5, 6]);
   });
 
+  it('MISSED-3: the prefix is among them if the agent has another definition since', () => {
+    const turn = (index: number, agent: string, definition: string) =>
+      ({ type: 'turn-started', index, agent, definition }) as Entry;
+    const since = (...turns: Entry[]) => {
+      const log = [turn(0, 'dev', 'old'), answer(1, 0, 's1'), ...turns];
+      return missedBy(SESSION, 'dev', log, REQUEST);
+    };
+    expect(since(turn(2, 'dev', 'new'))).toEqual([0, 3, 5, 6]);
+    expect(since(turn(2, 'dev', 'old'), turn(3, 'pm', 'new'))).toEqual([3, 5, 6]);
+  });
+
   it('are none if only the marker is new: the turn continues', () => {
     expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), answer(8, 8, 's1')], REQUEST)).toEqual([]);
   });
