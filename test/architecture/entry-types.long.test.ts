@@ -50,11 +50,7 @@ function edited(file: string, before: string, after: string): string {
 }
 
 const oneMoreType = () =>
-  edited(
-    ENTRY,
-    "  'title-set': {",
-    "  'colour-set': { ...commonFields, type: z.literal('colour-set'), colour: z.string() },\n  'title-set': {",
-  );
+  edited(ENTRY, "  'title-set': {", "  'colour-set': { colour: z.string() },\n  'title-set': {");
 const oneMoreRow = (traits: string) =>
   edited(TRAITS, "  'title-set': {", `  'colour-set': { ${traits}, ...RESULT },\n  'title-set': {`);
 

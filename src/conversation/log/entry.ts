@@ -201,20 +201,14 @@ export type TeamChange = z.infer<typeof teamChangeSchema>;
 /** The entries about agents: stopped, resumed, hired, dismissed, changed by a reload. */
 const teamFields = {
   'agent-stopped': {
-    ...commonFields,
-    type: z.literal('agent-stopped'),
     agent: z.string().nullable(),
     by: z.string(),
   },
   'agent-resumed': {
-    ...commonFields,
-    type: z.literal('agent-resumed'),
     agent: z.string().nullable(),
     by: z.string(),
   },
   'agent-hired': {
-    ...commonFields,
-    type: z.literal('agent-hired'),
     /** Its slug. It answers in this conversation only (docs/guides/work-with-conversations.md). */
     agent: z.string(),
     name: z.string(),
@@ -230,16 +224,12 @@ const teamFields = {
     depth: z.int().positive(),
   },
   'agent-dismissed': {
-    ...commonFields,
-    type: z.literal('agent-dismissed'),
     agent: z.string(),
     by: z.string(),
     reason: z.string().optional(),
   },
   /** The configuration of these agents was replaced (docs/guides/configure-agents.md). */
   'team-changed': {
-    ...commonFields,
-    type: z.literal('team-changed'),
     agents: z.array(teamChangeSchema),
   },
 } as const;
@@ -251,10 +241,9 @@ const indexRanges = z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative(
 const modelAndKey = { model: z.string(), key: z.int().positive().optional() };
 export type Candidate = Readonly<z.infer<z.ZodObject<typeof modelAndKey>>>;
 
+/** The fields of each type, besides those of every entry. */
 const fields = {
   message: {
-    ...commonFields,
-    type: z.literal('message'),
     role: z.enum(['user', 'assistant', 'system', 'tool']),
     content: z.string().nullable(),
     /** Set if the message has a file (`parts.ts`). */
@@ -312,8 +301,6 @@ const fields = {
     answers: indexList.optional(),
   },
   'phase-entered': {
-    ...commonFields,
-    type: z.literal('phase-entered'),
     from: z.string(),
     to: z.string(),
     by: z.string(),
@@ -321,16 +308,12 @@ const fields = {
     forced: z.boolean().optional(),
   },
   'mode-entered': {
-    ...commonFields,
-    type: z.literal('mode-entered'),
     from: modeSchema,
     to: modeSchema,
     by: z.string(),
     activeAgent: z.string().nullable().optional(),
   },
   handoff: {
-    ...commonFields,
-    type: z.literal('handoff'),
     from: z.string(),
     to: z.string(),
     summary: z.string(),
@@ -339,8 +322,6 @@ const fields = {
     hops: z.int().nonnegative().optional(),
   },
   'delegation-requested': {
-    ...commonFields,
-    type: z.literal('delegation-requested'),
     from: z.string(),
     to: z.string(),
     request: z.string(),
@@ -350,8 +331,6 @@ const fields = {
     hops: z.int().nonnegative().optional(),
   },
   'delegation-answered': {
-    ...commonFields,
-    type: z.literal('delegation-answered'),
     from: z.string(),
     to: z.string(),
     answers: indexList,
@@ -359,8 +338,6 @@ const fields = {
     call: callPlaceSchema.optional(),
   },
   'turn-started': {
-    ...commonFields,
-    type: z.literal('turn-started'),
     turnId: z.string(),
     agent: z.string(),
     trigger: indexList,
@@ -376,15 +353,11 @@ const fields = {
     hops: z.int().nonnegative().optional(),
   },
   'message-delivered': {
-    ...commonFields,
-    type: z.literal('message-delivered'),
     turnId: z.string(),
     agent: z.string(),
     entries: indexList,
   },
   'turn-ended': {
-    ...commonFields,
-    type: z.literal('turn-ended'),
     turnId: z.string(),
     agent: z.string(),
     outcome: z.enum(['completed', 'failed', 'aborted', 'waiting', 'limited']),
@@ -393,8 +366,6 @@ const fields = {
     lastProcessedMessageIndex: z.int().nonnegative(),
   },
   'tool-started': {
-    ...commonFields,
-    type: z.literal('tool-started'),
     call: callPlaceSchema,
     toolName: z.string().optional(),
     /** As judged when it was requested, or higher (L11). */
@@ -403,8 +374,6 @@ const fields = {
     rerun: z.boolean().optional(),
   },
   'approval-requested': {
-    ...commonFields,
-    type: z.literal('approval-requested'),
     approvalId: z.string(),
     call: callPlaceSchema,
     /** The agent, tool and arguments to approve. */
@@ -426,8 +395,6 @@ const fields = {
     asks: serverAsksSchema.optional(),
   },
   'approval-answered': {
-    ...commonFields,
-    type: z.literal('approval-answered'),
     approvalId: z.string(),
     call: callPlaceSchema.optional(),
     /** The person's answer, or `expired`. */
@@ -441,8 +408,6 @@ const fields = {
     arguments: z.string().optional(),
   },
   summary: {
-    ...commonFields,
-    type: z.literal('summary'),
     agent: z.string(),
     /** Ranges, both ends included, that this entry replaces in the agent's view (V17). */
     entries: indexRanges,
@@ -470,8 +435,6 @@ const fields = {
   },
   /** A model call that failed before any of its answer was shown; another model or key is asked next (docs/guides/model-providers.md). */
   'attempt-failed': {
-    ...commonFields,
-    type: z.literal('attempt-failed'),
     turnId: z.string(),
     agent: z.string(),
     ...modelAndKey,
@@ -486,14 +449,10 @@ const fields = {
     next: z.object(modelAndKey),
   },
   'run-started': {
-    ...commonFields,
-    type: z.literal('run-started'),
     runId: z.string(),
     workflowId: z.string(),
   },
   'node-entered': {
-    ...commonFields,
-    type: z.literal('node-entered'),
     runId: z.string(),
     node: z.string(),
     brief: z.string().optional(),
@@ -513,8 +472,6 @@ const fields = {
     hops: z.int().nonnegative().optional(),
   },
   'run-ended': {
-    ...commonFields,
-    type: z.literal('run-ended'),
     runId: z.string(),
     outcome: z.string(),
     summary: z.string().optional(),
@@ -522,8 +479,6 @@ const fields = {
     value: z.unknown().optional(),
   },
   'title-set': {
-    ...commonFields,
-    type: z.literal('title-set'),
     title: z.string(),
     /** A model wrote it (`titleModel`); absent: a person, or the first words of the first message. */
     writtenBy: z.literal('model').optional(),
@@ -534,31 +489,23 @@ const fields = {
   },
   /** What a person thinks of an answer; their newest one counts (`feedback.ts`). */
   feedback: {
-    ...commonFields,
-    type: z.literal('feedback'),
     /** The index of the answer. */
     on: z.int().nonnegative(),
     value: z.enum(FEEDBACK),
     note: z.string().optional(),
   },
   'session-set': {
-    ...commonFields,
-    type: z.literal('session-set'),
     agent: z.string(),
     sessionId: z.string(),
     /** The message that named it; the next entries begin or continue the turn that it belongs to. */
     from: z.int().nonnegative(),
   },
   'limit-reached': {
-    ...commonFields,
-    type: z.literal('limit-reached'),
     limit: z.string(),
     agent: z.string().optional(),
     content: z.string(),
   },
   claim: {
-    ...commonFields,
-    type: z.literal('claim'),
     /** The daemon that owns this conversation from here on. */
     daemon: z.string(),
     /** Number of claims of this conversation so far. */
@@ -570,8 +517,6 @@ const fields = {
   },
   /** The entries before it are a copy of `from` up to and including index `at` (docs/guides/work-with-conversations.md). */
   forked: {
-    ...commonFields,
-    type: z.literal('forked'),
     from: z.string(),
     at: z.int().nonnegative(),
     /** The name of an imported file; `from` is then this conversation (FORK-4). */
@@ -579,8 +524,6 @@ const fields = {
   },
   ...teamFields,
   note: {
-    ...commonFields,
-    type: z.literal('note'),
     content: z.string(),
     /** A late result has its call, its tool, and the file with the full text if it is large. */
     call: callPlaceSchema.optional(),
@@ -589,16 +532,23 @@ const fields = {
   },
 } as const;
 
-type Fields = typeof fields;
-export type EntryType = keyof Fields;
+export type EntryType = keyof typeof fields;
+type Over<Common, Own> = {
+  readonly [K in keyof (Common & Own)]: K extends keyof Own ? Own[K] : (Common & Own)[K];
+};
+type Fields = {
+  [T in EntryType]: Over<typeof commonFields & { readonly type: z.ZodLiteral<T> }, (typeof fields)[T]>;
+};
 
 type EntrySchema = { [T in EntryType]: z.ZodObject<Fields[T], z.core.$loose> }[EntryType];
 
 /** One schema per entry type. It checks known fields strictly and keeps unknown ones. */
 export const entrySchema = z.discriminatedUnion(
   'type',
-  // `Object.values` does not keep which type has which fields.
-  Object.values(fields).map((shape) => z.looseObject(shape)) as unknown as [EntrySchema, ...EntrySchema[]],
+  // `Object.entries` does not keep which type has which fields.
+  Object.entries(fields).map(([type, own]) =>
+    z.looseObject({ ...commonFields, type: z.literal(type), ...own }),
+  ) as unknown as [EntrySchema, ...EntrySchema[]],
 );
 
 /** The entry of one type: `EntryOf<'turn-started'>`. */
