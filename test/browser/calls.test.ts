@@ -618,6 +618,36 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
+  it('outside of the field, the key that approves runs a call with the arguments that are being edited', async () => {
+    const page = await stage.begin('by-key', 'sleep');
+    const card = page.locator('.ask-card');
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    await card.getByLabel('New command').fill('echo edited');
+    for (const key of ['Escape', 'ArrowUp', 'ArrowDown']) await page.keyboard.press(key);
+    await pressAlone(page, 'd');
+    expect(await card.getByLabel('New command').inputValue()).toBe('echo edited');
+    for (const key of ['ArrowUp', 'ArrowDown']) await page.keyboard.press(key);
+    await pressAlone(page, 'a');
+    await expect.poll(() => textOf(message(page, 'Noted:'))).toContain('edited');
+  });
+
+  it('a key answers no other call of an entry while the arguments of one are being edited', async () => {
+    const page = await stage.begin('one-edited', 'three');
+    const cards = page.locator('.ask-card');
+    await expect.poll(() => cards.count()).toBe(3);
+    for (const place of [0, 1]) {
+      await cards.nth(place).getByRole('button', { name: 'Edit arguments' }).click();
+      await cards.nth(place).getByLabel('New command').fill('');
+    }
+    for (const key of ['a', 'd']) {
+      await page.keyboard.press('Escape');
+      for (const arrow of ['ArrowUp', 'ArrowDown']) await page.keyboard.press(arrow);
+      await pressAlone(page, key);
+      await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Several calls wait here.');
+    }
+    expect(await cards.count()).toBe(3);
+  });
+
   it('an operator allows what a call covers for its conversation: the next such call runs, and the thread says by which entry', async () => {
     const page = await stage.begin('allowed', 'write');
     const card = page.locator('.ask-card');
@@ -631,8 +661,14 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await page.getByText(/^Approved by \w+ for this conversation$/).waitFor();
     await post('allowed', 'write again');
     await page.getByText(/^Approved by \w+ for this conversation in entry \d+$/).waitFor();
-    await page.getByRole('button', { name: 'Show what was allowed' }).click();
+    await page
+      .getByText(/^Approved by .* in entry/)
+      .getByRole('button', { name: 'Show entry' })
+      .click();
     expect(await page.locator('.block.pointed .call').count()).toBe(1);
+    expect(await page.locator('.block.pointed').innerText()).toMatch(
+      /Approved by \w+ for this conversation$/,
+    );
     expect(await card.count()).toBe(0);
     await post('allowed-not', 'write');
     await page.evaluate("location.hash = '#/c/allowed-not'");
@@ -650,8 +686,18 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     const returned = page.getByRole('button', { name: 'It returned this' });
     await returned.waitFor();
     expect(await returned.isDisabled()).toBe(true);
-    await page.getByLabel('What it returned').fill('all done');
-    await returned.click();
+    const keys =
+      "[...document.querySelectorAll('.decide button')].map(({ textContent, dataset }) => [dataset.key, textContent])";
+    expect(await page.evaluate(keys)).toEqual([
+      ['1', 'Run it again'],
+      ['2', 'It did not run'],
+      ['3', 'It returned this'],
+    ]);
+    for (const key of ['ArrowUp', 'ArrowUp']) await page.keyboard.press(key); // the last entry says that the turn continues
+    await pressAlone(page, 'r');
+    await page.keyboard.type('all done');
+    for (const key of ['Escape', 'ArrowUp', 'ArrowDown']) await page.keyboard.press(key);
+    await pressAlone(page, '3');
     await message(page, 'Noted: all done').waitFor();
   });
 

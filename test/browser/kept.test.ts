@@ -86,6 +86,30 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     await first.locator('.saved-filter').waitFor({ state: 'detached' });
   });
 
+  it('what was written in a conversation is forgotten when it is deleted', async () => {
+    const page = await openAs(ALICE);
+    const kept = () =>
+      page.evaluate<string>(
+        'JSON.stringify([...Object.entries(localStorage), ...Object.entries(sessionStorage)])',
+      );
+    const row = page.locator('.row').filter({ hasText: 'gone soon' });
+    for (const isOpen of [false, true]) {
+      await stage.api('POST', 'conversations/soon/messages', { content: 'gone soon' });
+      await page.evaluate("location.hash = '#/c/soon'");
+      await message(page, 'Noted: gone soon').waitFor();
+      await page.getByLabel('Message').fill('half a secret');
+      if (!isOpen) await page.evaluate("location.hash = '#/'");
+      await page.reload(); // to the storage of all tabs
+      await row.waitFor();
+      expect(await kept()).toContain('half a secret');
+      await stage.api('DELETE', 'conversations/soon');
+      await row.waitFor({ state: 'detached' });
+      if (isOpen) expect(await page.getByLabel('Message').inputValue()).toBe('half a secret');
+      await page.evaluate("location.hash = '#/new'");
+      await expect.poll(kept).not.toContain('half a secret');
+    }
+  });
+
   it('an address for one person signs that person in, and a name that is of no token or of several is refused', async () => {
     const printed = await stage.project.parley('token', 'office/Alice', '--url');
     const page = await stage.look(new URL(printed.stdout.trim()).hash);

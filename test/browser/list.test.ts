@@ -81,6 +81,33 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(() => textOf(row(page, 'Hello there').locator('.preview'))).toBe('Noted: Once more');
   });
 
+  it('under the pointer the title of a row is as whole as elsewhere, and the chosen filter is whole', async () => {
+    await post('titled', `A title ${'that is longer than its line '.repeat(3)}`);
+    const page = await stage.look();
+    const title = row(page, 'A title').locator('.title');
+    const isCovered = () =>
+      page.evaluate<boolean>(`(() => {
+        const title = [...document.querySelectorAll('.row .title')].find((one) => one.innerText.startsWith('A title'));
+        const { right, top, height } = title.getBoundingClientRect();
+        return document.elementFromPoint(right - 2, top + height / 2) !== title;
+      })()`);
+    await title.waitFor();
+    expect(await isCovered()).toBe(false);
+    await title.hover();
+    await row(page, 'A title').getByRole('button', { name: 'Organize' }).hover();
+    expect(await isCovered()).toBe(false);
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Agent', { exact: true }).selectOption('dev');
+    const room = await page.evaluate<number>(`(() => {
+      const select = document.querySelector('.filters select[aria-label="Agent"]');
+      const { font, paddingLeft, paddingRight } = getComputedStyle(select);
+      const context = Object.assign(document.createElement('canvas').getContext('2d'), { font });
+      const words = context.measureText(select.selectedOptions[0].text).width;
+      return select.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - words;
+    })()`);
+    expect(room).toBeGreaterThan(10); // its arrow
+  });
+
   itLong('a pinned conversation stays first, also after a reload and beside newer ones', async () => {
     const page = await stage.look();
     await row(page, 'Hello there').locator('.row').focus();

@@ -79,6 +79,34 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(new URL(page.url()).hash).toBe('#/c/first');
   });
 
+  it('the menu of a row and that in the head of a conversation have the same actions, and delete after a question', async () => {
+    await stage.api('POST', 'conversations/menus/messages', { content: 'Menu words', publisher: 'alice' });
+    const page = await stage.look('#/c/menus');
+    await message(page, 'Noted: Menu words').waitFor();
+    const actions = async (menu: string) => {
+      const labels = await page.locator(`${menu} button`).allInnerTexts();
+      return labels.map((text) => text.replace('…', '')).filter((text) => text !== 'Close');
+    };
+    await page.getByLabel('More').last().click();
+    const inHead = await actions('.menu-list:popover-open');
+    await page.getByRole('button', { name: 'Rename…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Conversation Menu words' });
+    await dialog.waitFor();
+    expect(await actions('.row-menu')).toEqual(inHead);
+    expect(inHead).toEqual([
+      ...['Rename', 'Pin', 'Mark as unread', 'Archive', 'Search this conversation'],
+      ...['Download as Markdown', 'Download as JSON (OpenAI messages)', 'Delete this conversation'],
+    ]);
+    await page.evaluate("location.hash = '#/c/second'");
+    await message(page, 'Second words').first().waitFor();
+    await organize(page, 'Menu words', 'Delete this conversation…');
+    await until(() => page.evaluate('document.activeElement.innerText')).toBe('Cancel');
+    await page.waitForTimeout(550); // it takes the place of a pressed button
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
+    await row(page, 'Menu words').waitFor({ state: 'detached' });
+    expect(new URL(page.url()).hash).toBe('#/c/second');
+  });
+
   itLong('unread conversations are marked as read one by one, or all that the filter shows', async () => {
     const page = await stage.look();
     const unread = () => page.locator('.row.unread .title').allInnerTexts();

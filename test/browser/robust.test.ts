@@ -103,6 +103,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect(await page.evaluate('document.activeElement.getAttribute("aria-setsize")')).toBe(String(LONG + 1)); // the note of the import
     await page.keyboard.press('Shift+G');
     await message(page, `message ${LONG - 1}`).waitFor();
+    expect(await textOf(message(page, `message ${LONG - 1}`).locator('.by .name'))).toBe('Lena Lead'); // its file has a slug
     await write(page, 'one more');
     await message(page, 'Noted: one more').waitFor();
   });

@@ -71,7 +71,11 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
       expect(await others.first().isVisible()).toBe(false);
       await page.getByText('Waits for others').click();
       await others.first().locator('.inbox-line').click();
-      expect(await textOf(others.first().locator('.detail'))).toMatch('Your token may not answer this.');
+      expect(await textOf(others.first().locator('.detail'))).toMatch(
+        role === 'approve'
+          ? 'Your token may not answer this. A token with the role post or operate may.'
+          : 'Your token may not answer this. A token with the role approve or operate may.',
+      );
       await page.evaluate("location.hash = '#/c/asked'");
       await page.locator('.question').waitFor();
       expect(await count('blue')).toBe(role === 'post' ? 1 : 0);
@@ -131,7 +135,9 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
     const reader = await stage.look('#/c/demo');
     await reader.getByLabel('This daemon requires a token').fill(ROLES.read);
     await reader.keyboard.press('Enter');
-    await reader.getByText('Your token may read but not post.').waitFor();
+    await reader
+      .getByText('Your token may read but not post. A token with the role post or operate may.')
+      .waitFor();
   });
 
   it('a person without operator rights sees the explanation of an answer, and no control to fork', async () => {
@@ -143,7 +149,9 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
     await page.locator('.account').waitFor();
     expect(await page.getByRole('link', { name: /Fork|What if/ }).count()).toBe(0);
     await page.evaluate("location.hash = '#/c/explained/fork/1'");
-    await page.getByText('Your token may not fork a conversation.').waitFor();
+    await page
+      .getByText('Your token may not fork a conversation. A token with the role operate may.')
+      .waitFor();
     await page.evaluate("location.hash = '#/c/explained/what-if/2'");
     await page.getByText('Your token may not start a what-if.').waitFor();
   });

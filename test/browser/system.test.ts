@@ -131,6 +131,8 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     expect(await reader.getByRole('button', { name: /Post again|Discard/ }).count()).toBe(0);
     const page = await look('operate');
     await page.locator('.health').getByText('2 posts were refused').waitFor();
+    await page.locator('.health').getByRole('button', { name: 'Show them' }).click();
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Show the post');
     await letter(page, 'UNKNOWN_AGENT').getByRole('button', { name: 'Post again' }).click();
     expect(await textOf(page.getByRole('alert'))).toContain('there is no agent "ada"');
     const malformed = letter(page, 'MALFORMED_JSON');

@@ -17,7 +17,6 @@ export function markSession(): void {
 /** Another tab signed in or out: what the page knows is that of the person before. */
 onStored(SESSION, () => location.reload());
 
-/** Calls back when another tab stores this. */
 export function onStored(name: string, changed: () => void): void {
   addEventListener('storage', ({ key }) => key === name && changed());
 }
@@ -125,6 +124,15 @@ export function keepDraft(place: string, text: string): void {
     drafted.value = new Set(isDrafted ? [...others, place] : others);
   if (text === '') sessionStorage.removeItem(DRAFT + place);
   else store(sessionStorage, DRAFT + place, text);
+}
+
+/** Of a conversation, with its fields. */
+export function forgetDrafts(conversation: string): void {
+  for (const place of drafted.peek()) {
+    if (place.split('/', 1)[0] !== conversation) continue;
+    keepDraft(place, '');
+    keepValue(nameOfLeft(place), null);
+  }
 }
 
 /** DRAFT-1. A text that this machine has no room for stays in the tab. */

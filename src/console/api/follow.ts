@@ -35,10 +35,8 @@ const RELEASE_OWN_MS = 1_000;
 
 let following: Following | null = null;
 let list: ListListener | null = null;
-/** The number of the current following. */
 let id = 0;
 let isReleased = false;
-/** Tells the hub what this tab wants. */
 let link: ((told: Told) => void) | null = null;
 let isShared = true;
 /** This hidden tab keeps the list (FOLLOW-2). */

@@ -22,7 +22,6 @@ export interface Wanted {
     readonly conversation: string;
     /** Tells one following of a conversation from the next. */
     readonly id: number;
-    /** The next index that the tab needs. */
     readonly next: number;
   } | null;
 }

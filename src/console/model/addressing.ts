@@ -12,7 +12,6 @@ export interface Recipients {
   readonly missed: readonly string[];
   /** It alone is stopped, and reads this only when a person resumes or names it. */
   readonly isHeld: boolean;
-  /** Words after an `@` that name no agent. */
   readonly unknown: readonly string[];
 }
 
@@ -61,12 +60,10 @@ export function whyItAnswers(
 }
 
 export interface Mention {
-  /** The position of the `@`. */
   readonly from: number;
   readonly typed: string;
 }
 
-/** The mention at the cursor; null: none. */
 export function mentionAt(text: string, cursor: number): Mention | null {
   const found = /(?:^|[^\p{L}\p{M}\p{N}_/\\])@([\p{L}\p{N}-]*)$/iu.exec(text.slice(0, cursor));
   if (!found) return null;

@@ -46,7 +46,6 @@ export function segmentsOf({ report }: ExplainedRequest) {
   return all.flatMap(([group, tokens]) => (tokens > 0 ? { group, tokens, share: tokens / whole } : []));
 }
 
-/** The previous answer of the same agent; null: this is its first. */
 export function previousAnswer(entries: readonly Entry[], index: number, agent: string): number | null {
   const found = entries
     .slice(0, index)

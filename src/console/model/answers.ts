@@ -6,7 +6,6 @@ export type AgentCard = AnswerOf<'agents'>['agents'][number];
 export type Phase = AnswerOf<'phases'>['phases'][number];
 export type Workflow = AnswerOf<'workflows'>['workflows'][number];
 export type ConversationRow = AnswerOf<'conversations'>['conversations'][number];
-/** What one agent does or waits for. */
 export type Activity = NonNullable<ConversationRow['activity']>[number];
 export type FoundMessage = AnswerOf<'search'>['hits'][number];
 export type FoundTurn = AnswerOf<'turns'>['turns'][number];

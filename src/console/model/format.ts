@@ -14,7 +14,6 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** The short form, with one unit. */
 export function roughly(milliseconds: number): string {
   const units = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 });
   const [unit, length] = units.find(([, least]) => milliseconds >= least) ?? ['ms', 1];
@@ -46,7 +45,6 @@ const timeText = (iso: string, write: (date: Date) => string): string =>
 
 export const clockTime = (iso: string): string => timeText(iso, (date) => date.toLocaleTimeString([], CLOCK));
 
-/** With the date and seconds, for a closer look. */
 export const fullTime = (iso: string): string =>
   timeText(iso, (date) => date.toLocaleString([], { dateStyle: 'full', timeStyle: 'medium' }));
 
@@ -59,7 +57,6 @@ export function dayOf(iso: string, now: number): string {
   return date.toLocaleDateString([], { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
 }
 
-/** With seconds. */
 export const clockTimeOf = (time: number): string =>
   new Date(time).toLocaleTimeString([], { ...CLOCK, second: '2-digit' });
 
@@ -70,7 +67,6 @@ export function when(iso: string, now: number): string {
   return timeText(iso, (date) => date.toLocaleDateString([], { day: 'numeric', month: 'short' }));
 }
 
-/** Indents JSON; other text is unchanged. */
 export function pretty(text: string): string {
   const value = parseJson(text);
   return value === undefined ? text : JSON.stringify(value, null, 2);
@@ -94,7 +90,6 @@ export function oneLine(text: string, length = 120): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals colour their output with them
 const ANSI = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
 
-/** Without the codes with which terminals colour their output. */
 export function withoutAnsi(text: string): string {
   return text.replace(ANSI, '');
 }

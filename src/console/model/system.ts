@@ -7,6 +7,7 @@ import { clockTimeOf, dayOf, fullTime, roughly } from './format.ts';
 export interface Problem {
   readonly text: string;
   readonly detail?: string | undefined;
+  readonly isOfLetters?: boolean;
 }
 
 /** Posts are usually in a log within a second. */
@@ -28,11 +29,14 @@ export function problemsOf(
     ...daemons.flatMap(({ programs = [] }) =>
       programs.filter((one) => isConnected.get(one.agent) && isFailing(one)).map(failing),
     ),
-    ...(deadLetters
-      ? [{ text: deadLetters === 1 ? '1 post was refused' : `${deadLetters} posts were refused` }]
-      : []),
+    ...(deadLetters ? [refused(deadLetters)] : []),
   ];
 }
+
+const refused = (posts: number): Problem => ({
+  text: `${posts === 1 ? '1 post was' : `${posts} posts were`} refused`,
+  isOfLetters: true,
+});
 
 /** Its newest call failed. */
 export function isFailing({ failure, answeredAt = '' }: ModelStatus | ProgramStatus): boolean {
@@ -107,7 +111,6 @@ export interface Chart {
 
 export type Sum = Omit<Spent, 'day'>;
 
-/** The agents, the highest usage first. */
 export function sumsOf(spent: readonly Spent[]): readonly Sum[] {
   const sums = new Map<string, Sum>();
   for (const { agent, calls, tokens, usd, unpricedCalls } of spent) {

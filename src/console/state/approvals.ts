@@ -95,10 +95,8 @@ export const fieldsOf = {
     asks ? `${wireCallId(place)}/${JSON.stringify(asks)}` : `${approvalId}/arguments`,
 };
 
-/** What the field for other arguments begins with. */
 export const offeredArguments = (call: Call): string => escapeHidden(pretty(call.arguments));
 
-/** The calls that this tab is answering. */
 const underWay = signal<ReadonlySet<string>>(new Set());
 
 const keyOf = (conversation: string, { place }: Call) => `${conversation}/${wireCallId(place)}`;

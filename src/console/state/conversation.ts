@@ -93,7 +93,6 @@ export const thinking = computed<readonly Thinking[]>(() => {
   return agents.filter(({ turnId }) => !drafts.value.has(turnId));
 });
 
-/** The person's messages here, newest first. */
 export function ownMessages(): readonly string[] {
   const logged = (opened.value?.thread.entries ?? []).flatMap((entry) =>
     entry.type === 'message' && entry.author.id === me.value ? (entry.content ?? '') : [],
@@ -120,9 +119,9 @@ export function nameOf(id: string): string {
   return who ? shownName(who.name, who) : id;
 }
 
-/** The author of an entry, with the name that it had then. */
+/** The author of an entry, with the name that it had then; of an import, which knows slugs alone, the one that it has. */
 export function nameOfAuthor({ id, name }: { readonly id: string; readonly name: string }): string {
-  return shownName(name, participants.value.get(id));
+  return name === id ? nameOf(id) : shownName(name, participants.value.get(id));
 }
 
 export function isAtWork(thread: Thread): boolean {
@@ -149,7 +148,6 @@ export function useShown(): Opened | null {
 
 let leave = () => {};
 
-/** Closes the open conversation and follows this one. */
 export function open(id: string): void {
   if (opened.value?.id === id) return;
   close();
@@ -245,7 +243,7 @@ const NEWS_MS = 10_000;
 function announce(block: Block | null, createdAt: string): void {
   if (block === null || Date.now() - Date.parse(createdAt) >= NEWS_MS) return;
   if (block.kind === 'message')
-    announcement.value = `${block.entry.author.name}: ${oneLine(block.entry.content || filesOf(block.entry).map(fileText).join(', '), 200)}`;
+    announcement.value = `${nameOfAuthor(block.entry.author)}: ${oneLine(block.entry.content || filesOf(block.entry).map(fileText).join(', '), 200)}`;
   else if (block.kind === 'passage')
     announcement.value = `${nameOf(block.from)} to ${nameOf(block.to)}: ${oneLine(block.text, 200)}`;
   else if (block.kind === 'band') announcement.value = `${block.tone}: ${block.title}`;
@@ -314,7 +312,6 @@ async function endOf(head: AnswerOf<'conversation'>, nameOf: NameOf): Promise<Th
   return end;
 }
 
-/** The number of entries that were added. */
 async function addPage(id: string, thread: Thread): Promise<number> {
   const { entries } = await requests.entries(id, thread.entries.length, PAGE);
   const whole = entries.findIndex((entry) => 'truncated' in entry);

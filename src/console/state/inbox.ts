@@ -1,4 +1,4 @@
-import { computed, effect, type ReadonlySignal, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import type { Entry } from '../../conversation/index.ts';
 import { keptSet } from '../api/browser.ts';
 import { requests } from '../api/requests.ts';
@@ -6,7 +6,7 @@ import { oneLine, withoutAnsi } from '../model/format.ts';
 import { type InboxItem, inboxOf } from '../model/list/inbox.ts';
 import { isListed, rows } from './conversations.ts';
 import { go, linkTo } from './route.ts';
-import { isOperator, mayApprove, mayPost, notice } from './session.ts';
+import { notice, type Right, rights } from './session.ts';
 
 /** What needs a person, what this person has answered or dismissed, and how the page tells them: title, icon, notification, sound. */
 
@@ -20,16 +20,16 @@ export const inbox = computed<readonly InboxItem[]>(() =>
   all.value.filter(({ key }) => !answered.value.has(key) && !dismissed.texts.value.has(key)),
 );
 
-const RIGHTS: Readonly<Record<InboxItem['kind'], ReadonlySignal<boolean>>> = {
-  approval: mayApprove,
-  form: mayApprove,
-  outcome: mayApprove,
-  question: mayPost,
-  failed: mayPost,
-  limited: isOperator,
+export const RIGHTS: Readonly<Record<InboxItem['kind'], Right>> = {
+  approval: 'approve',
+  form: 'approve',
+  outcome: 'approve',
+  question: 'post',
+  failed: 'post',
+  limited: 'operate',
 };
 
-export const mayAnswer = ({ kind }: InboxItem): boolean => RIGHTS[kind].value;
+export const mayAnswer = ({ kind }: InboxItem): boolean => rights[RIGHTS[kind]].value;
 
 /** What this person may answer: it is counted, and told. */
 export const needed = computed<readonly InboxItem[]>(() => inbox.value.filter(mayAnswer));
@@ -62,7 +62,6 @@ export async function readEntries({ conversation, entry }: InboxItem): Promise<r
 
 export type Alert = 'notification' | 'sound';
 
-/** The page's title without the count. */
 export const heading = signal('');
 const chosen = keptSet('parley.alerts');
 export const chosenAlerts = chosen.texts;

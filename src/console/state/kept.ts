@@ -1,8 +1,9 @@
-import { computed } from '@preact/signals';
+import { computed, effect } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext, useState } from 'preact/hooks';
-import { drafted, keepDraft, keepValue, readDraft, readValue } from '../api/browser.ts';
+import { drafted, forgetDrafts, keepDraft, keepValue, readDraft, readValue } from '../api/browser.ts';
 import { opened } from './conversation.ts';
+import { deletedIds } from './conversations.ts';
 import { chosen, draftOf } from './files.ts';
 
 /** What a person left in a conversation: unsent texts, and until the tab is closed, unfolded parts and the place in the thread. */
@@ -25,6 +26,11 @@ export const unsent = computed<ReadonlySet<string>>(
       ...chosen.value.flatMap(({ of }) => (of.startsWith(draftOf('')) ? of.slice(draftOf('').length) : [])),
     ]),
 );
+
+/** The next message begins the open one anew. */
+effect(() => {
+  for (const id of deletedIds.value) if (id !== opened.value?.id) forgetDrafts(id);
+});
 
 /** A text field whose text is kept; an empty text, and the one that was `offered`, is forgotten. */
 export function useKeptText(field: string, offered = ''): readonly [string, (text: string) => void] {

@@ -150,9 +150,8 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   const focused = document.activeElement?.closest('.ask-card, article, .rows li');
   const place = focused ?? document.querySelector('.inbox-entry .detail, .thread');
   if (repeat || !place || !/^[a-z1-9]$/.test(key)) return false;
-  const field = key === 'r' ? ', .edit-arguments label:first-child :is(input, select)' : '';
   const [control, ...others] = place.querySelectorAll<HTMLElement>(
-    `[aria-keyshortcuts="${key}"]:enabled${field}`,
+    `[aria-keyshortcuts="${key}"]:is(:enabled, .edit-arguments *)${MORE[key] ?? ''}`,
   );
   if (!control) return false;
   if (!focused || (!wasSelected && !document.activeElement?.matches('.row')))
@@ -169,6 +168,12 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   else control.click();
   return true;
 }
+
+/** Of other keys: fields, and arguments that are being edited, which only their own buttons end. */
+const MORE: Readonly<Record<string, string>> = {
+  r: ', .edit-arguments label:first-child :is(input, select)',
+  d: ', div.edit-arguments',
+};
 
 function tell(text: string): true {
   notice.value = { text, hint: '' };

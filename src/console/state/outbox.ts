@@ -49,7 +49,6 @@ function isKept(value: unknown): value is KeptPost {
 /** The first of these posts by conversation. It may begin one that the daemon does not list yet. */
 export const firstPosts = computed(() => byConversation([...accepted.value, ...outbox.value].reverse()));
 
-/** By conversation, those that wait for a decision of the person. */
 export const refusedPosts = computed(() =>
   byConversation(outbox.value.filter(({ state }) => state === 'refused')),
 );
@@ -111,7 +110,6 @@ addEventListener('beforeunload', (event) => {
   if (outbox.peek().length > 0) event.preventDefault();
 });
 
-/** Sends what waits, now and as long as it waits. */
 effect(() => {
   void next.value; // an upload has ended
   if (access.value === 'granted' && !isAway.value) void flush();

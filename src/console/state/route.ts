@@ -82,7 +82,7 @@ let pointing: ReturnType<typeof setTimeout> | undefined;
 export function jumpTo(index: number, { keepFocus = false } = {}): void {
   const here = opened.value;
   if (!here) return;
-  const place = here.thread.placeOf(index);
+  const place = here.thread.placeShowing(index);
   if (place < 0) return;
   if (selected.value === place) selected.value = null;
   selected.value = place;
@@ -107,7 +107,6 @@ export function writeIn(conversation: string): void {
   whenReady(linkTo.conversation(conversation), isShown, () => field()?.focus());
 }
 
-/** The same for a new conversation. */
 export function writeNew(write = () => field()?.focus()): void {
   whenReady(linkTo.new, () => field() !== null, write);
 }

@@ -38,7 +38,6 @@ isAway.subscribe((isNow) => {
     notice.value = { text: 'Your last action was not done', hint: 'Repeat it: the daemon answers again.' };
 });
 
-/** Loads the user and the agents; asks for a token if one is required. */
 export async function enter(): Promise<void> {
   try {
     identity.value = await requests.identity();
@@ -90,17 +89,22 @@ export function sign(name: string): void {
   store(localStorage, NAME, name);
 }
 
-/** Whether the token may control conversations, delete and fork them. */
 export const isOperator = computed(() => identity.value?.role === 'operate');
 export const mayPost = computed(() => isOperator.value || identity.value?.role === 'post');
 export const mayApprove = computed(() => isOperator.value || identity.value?.role === 'approve');
+
+export const rights = { operate: isOperator, post: mayPost, approve: mayApprove };
+export type Right = keyof typeof rights;
+
+/** Why there is no control, and whom to ask. */
+export const refused = (what: string, right: Right): string =>
+  `Your token may ${what}. A token with the role ${right === 'operate' ? '' : `${right} or `}operate may.`;
 
 /** Whom a post belongs to that names neither publisher nor author; empty: the token may act as anyone. */
 export const owner = computed(() =>
   [identity.value?.publisher, identity.value?.name].filter((part) => part).join('/'),
 );
 
-/** The acting publisher, without the name on messages. */
 export const publisher = computed(() => identity.value?.publisher ?? 'console');
 
 /** The name on this person's messages; empty: the publisher signs them. */
@@ -133,7 +137,6 @@ export const nameFault = computed<string | null>(() => {
   return taken.has(name) ? `“${name}” is the name of an agent. Choose another one.` : null;
 });
 
-/** The author of posts, answers and switches. */
 export function sender(): Sender {
   const name = signature.value.trim();
   return {

@@ -12,9 +12,10 @@ import { isPaletteOpen, keepSearching, openCommands, openPalette } from '../stat
 import { route } from '../state/route.ts';
 import { access, enter, enterWith, isAway, notice } from '../state/session.ts';
 import { keepSystem } from '../state/system.ts';
+import { RowMenu } from './conversation/conversation-menu.tsx';
 import { ConversationPage } from './conversation/conversation-page.tsx';
 import { InboxPage } from './inbox-page.tsx';
-import { RowMenu, Sidebar } from './list/sidebar.tsx';
+import { Sidebar } from './list/sidebar.tsx';
 import { Palette } from './palette.tsx';
 import { Button, focus, onSubmit, onText } from './parts/controls.tsx';
 import { useTimeout } from './parts/hooks.ts';
@@ -136,7 +137,6 @@ function makeRoom(notice: HTMLElement | null): (() => void) | undefined {
   };
 }
 
-/** One line for the whole page while the daemon does not answer. */
 function AwayBanner() {
   const waiting = outbox.value.filter(({ state }) => state === 'waiting').length;
   return (

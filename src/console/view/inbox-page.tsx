@@ -17,12 +17,13 @@ import {
   leaveOut,
   mayAnswer,
   needed,
+  RIGHTS,
   readEntries,
 } from '../state/inbox.ts';
 import { InConversation } from '../state/kept.ts';
 import { isWriting } from '../state/keys.ts';
 import { linkTo, showEntry } from '../state/route.ts';
-import { isAway } from '../state/session.ts';
+import { isAway, refused } from '../state/session.ts';
 import { Markdown } from './markdown/markdown.tsx';
 import { Button, QuietButton } from './parts/controls.tsx';
 import { useRequest } from './parts/hooks.ts';
@@ -31,7 +32,6 @@ import { ApprovalCard } from './thread/approval-card.tsx';
 import { QuestionCard } from './thread/call-row.tsx';
 import { EndedActions, FailureText } from './thread/failure-view.tsx';
 
-/** At first, and then at each press of the button. */
 const SHOWN_AT_ONCE = 30;
 
 export function InboxPage() {
@@ -133,7 +133,6 @@ function withWritten(items: readonly InboxItem[], written: Written | null): read
   return items.toSpliced(place, 0, item);
 }
 
-/** Kept for a reload. */
 const CHOSEN = 'parley.inbox';
 
 /** The key of the item that is shown in full. When it is answered, it is the one at its place; on a phone none is until one is touched. */
@@ -181,7 +180,7 @@ interface EntryProps extends Pick<ItemsProps, 'choose' | 'setWriting'> {
 /** One thing that needs a person: a row, and if it is chosen, all of it with its answers. */
 function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
   const { conversation, title, agent, kind, since, entry } = item;
-  const read = async () => contentOf(item, await readEntries(item));
+  const read = async () => contentOf(item, await readEntries(item), nameOf);
   const { answer, fault } = useRequest(read, [item.key, isAway.value]);
   const content = answer ?? (fault === null ? null : contentOf(item, [])); // what was read stays in an outage
   const article = useRef<HTMLElement>(null);
@@ -266,7 +265,9 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
             </p>
           )}
           {isAway.value && <p class="muted">It can be answered when the daemon answers again.</p>}
-          {content && !call && !mayAnswer(item) && <p class="muted">Your token may not answer this.</p>}
+          {content && !call && !mayAnswer(item) && (
+            <p class="muted">{refused('not answer this', RIGHTS[kind])}</p>
+          )}
         </div>
       )}
     </article>

@@ -34,7 +34,6 @@ const close = () => {
   isPaletteOpen.value = false;
 };
 
-/** Jumps anywhere: a field and the list of what fits. */
 export function Palette() {
   return (
     <Dialog class="palette" label={isHelp.value ? 'Actions and keys' : 'Search'} onClose={close}>

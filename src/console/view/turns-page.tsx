@@ -42,7 +42,6 @@ const OFFERED: Readonly<Record<keyof typeof TEXTS, () => (readonly [text: string
   tool: () => [...new Set(agents.value.flatMap(({ tools }) => tools))].sort().map((name) => [name]),
   conversation: () => rows.value.map(({ id, title }) => [isShared(title) ? id : (title ?? id), title ?? id]),
 };
-/** Rows of one download. */
 const MOST_SAVED = 10_000;
 
 export function TurnsPage() {
@@ -123,7 +122,6 @@ export function TurnsPage() {
 
 interface Asked {
   readonly filters: Filters;
-  /** The turns that are found already. */
   readonly from: Page;
 }
 
@@ -196,7 +194,6 @@ function keepInAddress(filters: Filters): void {
   history.replaceState(null, '', query === '' ? linkTo.turns : `${linkTo.turns}?${query}`);
 }
 
-/** Before the first page. */
 const START: Page = { turns: [], next: '' };
 
 /** The turns `before`, and those of the page after them. */

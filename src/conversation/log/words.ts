@@ -10,7 +10,7 @@ const ANSWERS: Readonly<Record<string, readonly [string, string]>> = {
   approve: ['Approved', 'approved this call'],
   deny: ['Denied', 'denied this call'],
   rerun: ['Run again', 'had this call run again'],
-  failed: ['Marked as failed', 'marked this call as failed'],
+  failed: ['Marked as not run', 'said that this call did not run'],
   result: ['Result given', 'gave the result of this call'],
 };
 
@@ -35,11 +35,15 @@ export function answeredFirst(answer: string, by: string): string {
 const MOST_PARTS = 4;
 
 /** In one line: `pm: persona, model`. */
-export function teamChangeText({
-  agent,
-  change,
-  parts,
-}: Pick<TeamChange, 'agent' | 'change'> & { readonly parts: readonly string[] }): string {
+export function teamChangeText(
+  {
+    agent: slug,
+    change,
+    parts,
+  }: Pick<TeamChange, 'agent' | 'change'> & { readonly parts: readonly string[] },
+  nameOf = (agent: string) => agent,
+): string {
+  const agent = nameOf(slug);
   if (change !== 'changed') return `${agent} ${change}`;
   const more = parts.length > MOST_PARTS ? ` and ${parts.length - MOST_PARTS} more` : '';
   return `${agent}: ${parts.slice(0, MOST_PARTS).join(', ')}${more}`;
@@ -89,7 +93,7 @@ const EVENTS: { readonly [Type in EventEntry['type']]: (entry: EntryOf<Type>) =>
     `${by} hired ${agent}: ${shortLine(description || persona, 120)}`,
   'agent-dismissed': ({ by, agent, reason }) => `${by} dismissed ${agent}${because(reason)}`,
   'team-changed': ({ author, agents }) =>
-    `the team changed by ${author.id}: ${agents.map(teamChangeText).join('; ')}`,
+    `the team changed by ${author.id}: ${agents.map((one) => teamChangeText(one)).join('; ')}`,
 };
 
 const FEEDBACK_TEXT = { up: 'liked', down: 'disliked', none: 'took back the feedback on' } as const;

@@ -289,6 +289,46 @@ describe('the thread of the console', () => {
     expect(titles(begin('pm'), end('pm', 'waiting', 0), resumed)).toEqual([]);
   });
 
+  it('a link to an entry that has no block leads to the block that shows it', () => {
+    const call = { index: 2, position: 0 };
+    const thread = threadOf(
+      logOf(
+        say('Go'),
+        begin('pm'),
+        calling('pm', 'shell'),
+        other('approval-requested', { approvalId: 'a1', call, risk: 'risky', mayHaveRun: false }),
+        say('Meanwhile'),
+        other('approval-answered', { approvalId: 'a1', call, answer: 'approve' }),
+        result(2, 'done'),
+        other('feedback', { on: 2, value: 'up' }),
+        begin('dev', { trigger: [4] }),
+        say('Another one'),
+        answer('dev', 'Done'),
+        end('dev', 'completed', 4),
+      ),
+    );
+    const shown = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11].map((index) => {
+      const block = thread.blocks[thread.placeShowing(index)];
+      return block?.index;
+    });
+    expect(shown).toEqual([0, 2, 2, 2, 4, 2, 2, 2, 10, 10, 10]);
+  });
+
+  it('a node waits for the next message until its turn begins', () => {
+    const entered = other('node-entered', { runId: 'r', node: 'build', agent: 'pm' });
+    const details = (...drafts: Drafts) =>
+      threadOf(logOf(...drafts)).blocks.flatMap((block) => (block.kind === 'band' ? block.detail : []));
+    expect(details(entered)).toEqual(['goes to PM with the next message']);
+    expect(details(entered, say('Go'), begin('dev'))).toEqual(['goes to PM with the next message']);
+    expect(details(entered, say('Go'), begin('pm'))).toEqual(['goes to PM']);
+  });
+
+  it('a change of the team names the agents as the page does', () => {
+    const agents = [{ agent: 'pm', change: 'changed', parts: ['persona'] }];
+    const [band] = threadOf(logOf(other('team-changed', { agents }))).blocks;
+    expect(band).toMatchObject({ detail: 'PM: persona' });
+  });
+
   it('a fork names the entry of the other conversation', () => {
     const [band] = threadOf(logOf(other('forked', { from: 'demo', at: 12 }))).blocks;
     expect(band).toMatchObject({ title: 'forked from', origin: { conversation: 'demo', index: 12 } });
@@ -297,6 +337,27 @@ describe('the thread of the console', () => {
   it('a limit that was reached is shown with its words', () => {
     const limit = other('limit-reached', { limit: 'turnSeconds', agent: 'pm', content: 'it took too long' });
     expect(endingOf(limit)).toBe('A limit was reached: it took too long');
+  });
+
+  it.each([
+    [
+      'pm made 5 model calls in one turn; the limit is 5',
+      'PM made 5 model calls in one turn; the limit is 5',
+    ],
+    ['the budget of dev-2: 9 tokens are used', 'the budget of DEV-2: 9 tokens are used'],
+    ['the turn of pm was taken up 3 times', 'the turn of PM was taken up 3 times'],
+    ['this request went from agent to agent', 'this request went from agent to agent'],
+  ])('a limit names the agent as the page does: %s', (content, shown) => {
+    const limit = other('limit-reached', { limit: 'turnSeconds', agent: 'pm', content });
+    expect(endingOf(limit)).toBe(`A limit was reached: ${shown}`);
+  });
+
+  it('a summary names the entries that it covers apart, so that they are links', () => {
+    const covers = (fromIndex: number, toIndex: number) =>
+      threadOf(logOf(other('summary', { agent: 'pm', fromIndex, toIndex, content: 'Short.' }))).blocks[0];
+    const title = 'is shown less from here on. Summed up: entries';
+    expect(covers(2, 7)).toMatchObject({ title, summed: [2, 7] });
+    expect(covers(2, 2)).toMatchObject({ summed: [2] });
   });
 
   it('an answer to a question that was over is late, and says who answered first', () => {

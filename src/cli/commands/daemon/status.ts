@@ -52,7 +52,7 @@ export function addReload(program: Command, act: Act): void {
 function renderReload({ agents, settings, conversations, daemons = [] }: AnswerOf<'reload'>): string {
   const all = `recorded in ${conversations} open conversation${conversations === 1 ? '' : 's'}`;
   const changes = [
-    ...agents.map(teamChangeText),
+    ...agents.map((one) => teamChangeText(one)),
     ...(settings.length > 0 ? [`settings: ${settings.join(', ')}`] : []),
   ];
   const others = daemons.map(({ daemon, error }) =>

@@ -4,6 +4,7 @@ import { plainLine } from '../../../conversation/text/text.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import type { Activity, ConversationRow } from '../answers.ts';
 import { oneLine, withoutAnsi } from '../format.ts';
+import { limitOf, type NameOf } from '../thread/blocks.ts';
 import type { Approval, Call, Question } from '../thread/calls.ts';
 import { argumentsOf, callsOf, questionOf } from '../thread/calls.ts';
 
@@ -106,11 +107,12 @@ export function summaryOf(content: InboxContent): string {
 export function contentOf(
   { agent, position }: InboxItem,
   [entry, ...before]: readonly Entry[],
+  nameOf: NameOf = (slug) => slug,
 ): InboxContent {
   if (entry?.type === 'approval-requested') return approvalOf(entry, before);
   const asker = askerOf(entry?.turnId, before);
   if (entry?.type === 'limit-reached')
-    return { kind: 'ended', text: entry.content, code: entry.limit, failed: null, asker };
+    return { kind: 'ended', text: limitOf(entry, nameOf), code: entry.limit, failed: null, asker };
   if (entry?.type !== 'message') return { kind: 'elsewhere' };
   const { failure } = splitMessage(entry);
   if (failure) return { kind: 'ended', text: failure.message, code: failure.code, failed: entry, asker };

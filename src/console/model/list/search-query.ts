@@ -38,7 +38,6 @@ export function whyNothing(
     : null;
 }
 
-/** Characters of a text that is searched for. */
 export const SHORTEST = 2;
 
 /** A snippet in parts; the found words are marked. */
@@ -67,7 +66,6 @@ export function fitOf(typed: string, text: string): number {
 
 const wordsOf = (text: string) => text.toLowerCase().match(/[\p{L}\p{N}@]+/gu) ?? [];
 
-/** The same word, its beginning, a part of it, its letters in their order. */
 function fitOfWord(wanted: string, word: string): number {
   if (word === wanted) return 8;
   if (word.startsWith(wanted)) return 6;

@@ -44,6 +44,8 @@ export type Block =
       readonly content: string;
       /** A turn that needs a person to continue. */
       readonly ended: EndedTurn | null;
+      /** The first and the last entry of a summary, after the title. */
+      readonly summed?: readonly number[];
     };
 
 interface Origin {
@@ -59,7 +61,7 @@ export interface EndedTurn {
 
 type BandTone = 'phase' | 'mode' | 'run' | 'stop';
 type NoteTone = 'note' | 'fault' | 'summary';
-type NameOf = (slug: string) => string;
+export type NameOf = (slug: string) => string;
 
 export interface LogBefore {
   readonly nameOf: NameOf;
@@ -89,11 +91,11 @@ export function blockOf(entry: Entry, before: LogBefore): Block | null {
     case 'turn-ended':
       return endOf(entry, before.entries, nameOf);
     case 'summary':
-      return note(entry, 'summary', entry.agent, reductionOf(entry), entry.content);
+      return { ...note(entry, 'summary', entry.agent, REDUCED, entry.content), summed: rangeOf(entry) };
     case 'attempt-failed':
       return note(entry, 'note', null, attemptText(entry), '');
     case 'limit-reached':
-      return note(entry, 'fault', entry.agent ?? null, `A limit was reached: ${entry.content}`, '');
+      return note(entry, 'fault', entry.agent ?? null, `A limit was reached: ${limitOf(entry, nameOf)}`, '');
     case 'note': {
       const title = entry.toolName ? `A late result of ${entry.toolName}` : 'Note';
       return note(entry, 'note', null, title, entry.content);
@@ -175,7 +177,7 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block | null {
     case 'agent-dismissed':
       return band('run', `${nameOf(entry.agent)} was dismissed`, reasonOf(entry.reason, entry.by, nameOf));
     case 'team-changed':
-      return band('run', 'the team changed', entry.agents.map(teamChangeText).join('; '));
+      return band('run', 'the team changed', entry.agents.map((of) => teamChangeText(of, nameOf)).join('; '));
     case 'agent-stopped':
     case 'agent-resumed': {
       const who = entry.agent ? nameOf(entry.agent) : 'The conversation';
@@ -202,8 +204,8 @@ function note(
   title: string,
   content: string,
   ended: EndedTurn | null = null,
-): Block {
-  return { kind: 'note', index, tone, agent, title, content, ended };
+) {
+  return { kind: 'note' as const, index, tone, agent, title, content, ended };
 }
 
 function nodeDetail({ to, agent, from, branch }: EntryOf<'node-entered'>, nameOf: NameOf): string | null {
@@ -212,9 +214,14 @@ function nodeDetail({ to, agent, from, branch }: EntryOf<'node-entered'>, nameOf
   return agent ? `goes to ${nameOf(agent)} with the next message` : null;
 }
 
-function reductionOf({ fromIndex, toIndex }: EntryOf<'summary'>): string {
-  const which = fromIndex === toIndex ? `entry ${fromIndex} is` : `entries ${fromIndex} to ${toIndex} are`;
-  return `is shown less from here on: ${which} summed up`;
+const rangeOf = ({ fromIndex, toIndex }: EntryOf<'summary'>) =>
+  fromIndex === toIndex ? [fromIndex] : [fromIndex, toIndex];
+
+const REDUCED = 'is shown less from here on. Summed up: entries';
+
+/** The log names agents by their slugs. */
+export function limitOf({ content }: EntryOf<'limit-reached'>, nameOf: NameOf): string {
+  return content.replace(/^[\w-]+(?= made )|(?<=^the (?:budget|turn) of )[\w-]+/, (slug) => nameOf(slug));
 }
 
 /** A turn that was aborted is no failure: a person, or another agent, wanted it. */

@@ -49,6 +49,8 @@ export class Thread {
   readonly #blockOfEntry = new Map<number, number>();
   readonly #newestTurn = new Map<string, string>();
   readonly #openCalls = new Map<string, CallPlace>();
+  /** The node whose agent begins with the next message. */
+  #awaiting: EntryOf<'node-entered'> | null = null;
   readonly nameOf: (slug: string) => string;
   title: string | null = null;
   /** Who answers a message that names no agent. */
@@ -98,6 +100,17 @@ export class Thread {
     return this.#blockOfEntry.get(index) ?? this.blocks.findLastIndex((block) => block.index <= index);
   }
 
+  /** The same for a link: what has no block of its own is shown by its call, its turn or its answer. */
+  placeShowing(index: number): number {
+    const entry = this.entries[index];
+    if (!entry || this.#blockOfEntry.has(index)) return this.placeOf(index);
+    if (entry.type === 'feedback') return this.placeOf(entry.on);
+    const isOfTurn = (block: Block) =>
+      block.index > index && this.entries[block.index]?.turnId === entry.turnId;
+    if (entry.type === 'turn-started') return Math.max(this.placeOf(index), this.blocks.findIndex(isOfTurn));
+    return this.placeOf('call' in entry && entry.call ? entry.call.index : index);
+  }
+
   /** The end; before the stop that cuts off the answer of this agent, so that it keeps its place on the screen. */
   placeOfAnswer(id: string): number {
     let place = this.blocks.length;
@@ -110,7 +123,6 @@ export class Thread {
     return place;
   }
 
-  /** The pending approvals and questions, oldest first. */
   get waitingCalls(): readonly Call[] {
     return this.#open().filter(isPending);
   }
@@ -146,6 +158,7 @@ export class Thread {
         break;
       case 'turn-started':
         this.#newestTurn.set(entry.agent, entry.turnId);
+        if (entry.agent === this.#awaiting?.agent) this.#detailNode(`goes to ${this.nameOf(entry.agent)}`);
         this.#setAgent(entry.agent, { status: 'running', since: entry.createdAt });
         break;
       case 'turn-ended':
@@ -178,6 +191,8 @@ export class Thread {
       case 'node-entered':
       case 'run-ended':
         this.runs = runsWith(this.runs, entry);
+        if (entry.type === 'run-ended') this.#detailNode(null);
+        if (entry.type === 'node-entered' && entry.agent) this.#awaiting = entry;
         break;
       case 'agent-stopped':
       case 'agent-resumed':
@@ -254,6 +269,14 @@ export class Thread {
     });
   }
 
+  /** It waits no longer. */
+  #detailNode(detail: string | null): void {
+    const at = this.#awaiting ? this.placeOf(this.#awaiting.index) : -1;
+    const block = this.blocks[at];
+    if (block?.kind === 'band') this.blocks[at] = { ...block, detail };
+    this.#awaiting = null;
+  }
+
   #rate(given: EntryOf<'feedback'>): void {
     const { at, block } = this.#messageAt(given.on);
     if (block) this.blocks[at] = { ...block, feedback: withFeedback(block.feedback, given) };
@@ -277,7 +300,6 @@ export class Thread {
     this.agents.set(slug, { ...this.stateOf(slug), ...change });
   }
 
-  /** Null: this entry has none. */
   blockAt(index: number): Block | null {
     return this.blocks[this.#blockOfEntry.get(index) ?? -1] ?? null;
   }
@@ -362,13 +384,10 @@ export function waitOf(thread: Thread, agent: string): Until {
   return thread.questions.some((question) => question.agent === agent) ? 'question' : 'agent';
 }
 
-/** Participants, each with a colour and initials. */
 export interface Participant {
   readonly id: string;
   readonly name: string;
-  /** Agents answer; all others are persons. */
   readonly isAgent: boolean;
-  /** An index into the palette. */
   readonly colour: number;
   readonly initials: string;
   /** The publisher of a person whose name another one here has too; else null. */
@@ -409,7 +428,6 @@ export function shownName(name: string, who: Participant | undefined): string {
   return who?.publisher ? `${name} · ${who.publisher}` : name;
 }
 
-/** The initials of the first and last word, or the first two letters. */
 export function initialsOf(name: string): string {
   const words = name.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
   const [first, last] = [words[0], words.at(-1)];

@@ -71,7 +71,6 @@ export function barsOf(spans: readonly Span[], window: Window): readonly Bars[] 
 const layerOf = ({ kind, isOpen, isFailed }: Omit<Bars, 'path'>): number =>
   KINDS.indexOf(kind) * 3 + Number(isOpen) + Number(isFailed);
 
-/** A path of the lines and one of their ends for each kind. */
 export function passagesOf(passages: readonly Passage[], window: Window) {
   const groups = new Map<Passage['kind'], { lines: string; ends: string }>();
   const lastOf = new Map<string, number>();
@@ -93,7 +92,6 @@ export function passagesOf(passages: readonly Passage[], window: Window) {
   return [...groups].map(([kind, shapes]) => ({ kind, ...shapes }));
 }
 
-/** The span at a point; the highest layer wins. */
 export function spanAt(spans: readonly Span[], window: Window, x: number, y: number): Span | null {
   const row = Math.floor((y - TOP) / LANE);
   const lane = window.rows[row];

@@ -9,7 +9,7 @@ import { nameOf, opened, version } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
 import { useKeptText, WHAT_IF } from '../../state/kept.ts';
 import { go, jumpTo, linkTo, openToWrite, type Panel } from '../../state/route.ts';
-import { attempt, isOperator, models, sender } from '../../state/session.ts';
+import { attempt, isOperator, models, refused, sender } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
 import { Button, LinkButton, onText, PanelForm, Select } from '../parts/controls.tsx';
 import { useRequest, useTimeout } from '../parts/hooks.ts';
@@ -87,13 +87,13 @@ const OUTCOMES: Readonly<Record<ForkPoint['outcome'], string>> = {
 const LONGEST_TITLE = 200;
 const ENDING = ' (copy)';
 
-/** Asks for the title of the copy, shows a refusal, and opens the copy. */
 function Fork({ id, index }: { readonly id: string; readonly index: number }) {
   const { at, outcome } = forkPoint(opened.value?.thread.entries ?? [], index);
   const [as] = useState(() => crypto.randomUUID().replaceAll('-', '')); // kept: a repeated fork continues the first one
   const original = titleOf(id) ?? opened.value?.thread.title ?? id;
   const [title, setTitle] = useState(`${original.slice(0, LONGEST_TITLE - ENDING.length)}${ENDING}`);
-  if (!isOperator.value) return <p class="muted aside text-small">Your token may not fork a conversation.</p>;
+  if (!isOperator.value)
+    return <p class="muted aside text-small">{refused('not fork a conversation', 'operate')}</p>;
   const fork = async () => {
     await requests.fork(id, { as, at, ...sender() });
     await requests.label(as, { title: title.trim(), ...sender() });
@@ -102,8 +102,9 @@ function Fork({ id, index }: { readonly id: string; readonly index: number }) {
   return (
     <PanelForm class="fork account text-small" action="Fork" isDisabled={title.trim() === ''} onSubmit={fork}>
       <p>
-        A new conversation begins with a copy of the entries 0 to {at}. This conversation does not change, and
-        no tool runs again. {OUTCOMES[outcome]}
+        A new conversation begins with a copy of the entries{' '}
+        <EntryLinks entries={at === 0 ? [0] : [0, at]} isRange />. This conversation does not change, and no
+        tool runs again. {OUTCOMES[outcome]}
       </p>
       <label>
         Title of the new conversation
@@ -121,7 +122,6 @@ function Fork({ id, index }: { readonly id: string; readonly index: number }) {
 
 const MOST_LISTED = 10;
 
-/** Sends the request of an answer again with a change, and shows the results beside the recorded answer. */
 function WhatIfs({ id, agent, index }: OfAnswer) {
   const place = useRef<HTMLDivElement>(null);
   const [shown, show] = useState<string>();
@@ -134,7 +134,8 @@ function WhatIfs({ id, agent, index }: OfAnswer) {
   useLayoutEffect(() => {
     if (shown !== undefined) place.current?.querySelector<HTMLElement>(shown ? 'button' : 'select')?.focus();
   }, [shown]);
-  if (!isOperator.value) return <p class="muted aside text-small">Your token may not start a what-if.</p>;
+  if (!isOperator.value)
+    return <p class="muted aside text-small">{refused('not start a what-if', 'operate')}</p>;
   return (
     <div class="account text-small" ref={place}>
       {shown && (
@@ -185,7 +186,6 @@ const STARTS = [
 const UNCHANGED = { model: '', persona: null as string | null, runs: 1, start: 'turn' as WhatIf['start'] };
 
 interface WhatIfFormProps extends OfAnswer {
-  /** The recorded model and persona. */
   readonly recorded: string;
   readonly written: string | null;
   readonly onStart: (whatIf: string) => void;
@@ -260,7 +260,6 @@ function changeOf({ change: { model, persona } }: WhatIf): string {
 const POLL_MS = 1_000;
 const isOver = ({ state }: WhatIf) => state !== 'queued' && state !== 'running';
 
-/** The progress, polled until the end, and the results. */
 function Result({ id, whatIf }: { readonly id: string; readonly whatIf: string }) {
   const [polls, setPolls] = useState(0);
   const { answer: result, fault } = useRequest(() => requests.whatIfResult(id, whatIf), [id, whatIf, polls]);

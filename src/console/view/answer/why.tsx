@@ -17,7 +17,6 @@ export interface OfAnswer {
   readonly index: number;
 }
 
-/** The exact request of an answer, its definition, and the changes since the previous one. */
 export function Why({ id, index, agent }: OfAnswer) {
   const previous = previousAnswer(opened.value?.thread.entries ?? [], index, agent);
   const { answer, fault } = useRequest(
@@ -56,12 +55,10 @@ interface OfRequest {
 
 interface ChangesProps {
   readonly now: ExplainedRequest;
-  /** The request of the previous answer. */
   readonly before: ExplainedRequest;
   readonly previous: number;
 }
 
-/** The messages that differ from the request of the agent's previous answer. */
 function Changes({ now, before, previous }: ChangesProps) {
   const changes = diffViews(before, now).filter(({ op }) => op !== 'same');
   return (
@@ -252,7 +249,6 @@ function Messages({ request: { messages, report } }: OfRequest) {
   );
 }
 
-/** The text of a message and its calls. */
 function messageText(message: ExplainedRequest['messages'][number]): string {
   const calls = (message.tool_calls ?? []).map(
     (call) => `⚙ ${call.function.name} ${call.function.arguments}`,
@@ -297,7 +293,6 @@ function DefinitionSection({ id, agent, index, now }: DefinitionProps) {
 
 const MOST_TURNS = 200;
 
-/** What can be compared: the value, and its words. */
 function otherTurns({ own, previous, others }: TurnsAround): (readonly [string, string])[] {
   const shown = others.filter((start, place) => start === previous || place < MOST_TURNS);
   const labelOf = (start: TurnStart) =>

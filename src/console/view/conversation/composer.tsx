@@ -29,13 +29,13 @@ import {
   mayApprove,
   mayPost,
   publisher,
+  refused,
   sender,
 } from '../../state/session.ts';
 import { Button, NameFault, NameField, onSubmit, reveal, Select } from '../parts/controls.tsx';
 import { Avatar, Icon, IconButton } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/text.tsx';
 
-/** What happens to a message to an agent at work. */
 const DELIVERIES = [
   ['steer', 'Steer: read during the turn'],
   ['queue', 'Queue: answered after the turn'],
@@ -47,7 +47,6 @@ interface ComposerProps {
   readonly onPost: (content: string, delivery: DeliveryMode) => Promise<boolean>;
   /** The conversation that it writes to; empty for a new one. */
   readonly place: string;
-  /** The workflow that a new conversation runs. */
   readonly workflow?: Workflow | null;
   readonly children?: ComponentChildren;
 }
@@ -63,7 +62,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
   const isOver = useDrop((file) => choose(draft, file));
   if (!mayPost.value) {
     const may = mayApprove.value ? 'read and approve' : 'read';
-    return <p class="composer muted text-small as-thread">Your token may {may} but not post.</p>;
+    return <p class="composer muted text-small as-thread">{refused(`${may} but not post`, 'post')}</p>;
   }
   return (
     <form
@@ -379,7 +378,6 @@ function ToWorkflow({ id, start, nodes }: Workflow) {
   );
 }
 
-/** The files of a message that is not sent yet, with their uploads. */
 export function ChosenFiles({ of }: { readonly of: string }) {
   const files = filesFor(of);
   return (

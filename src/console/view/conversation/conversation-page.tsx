@@ -1,11 +1,9 @@
 import type { ComponentProps } from 'preact';
-import { useState } from 'preact/hooks';
 import type { DeliveryMode, Mode } from '../../../conversation/index.ts';
 import { requests } from '../../api/requests.ts';
 import { whyItAnswers } from '../../model/addressing.ts';
 import { oneLine } from '../../model/format.ts';
 import type { AgentState } from '../../model/thread/thread.ts';
-import { DOWNLOADS, download } from '../../state/commands.ts';
 import {
   connection,
   isWhollyStopped,
@@ -16,23 +14,32 @@ import {
   useShown,
   useThread,
 } from '../../state/conversation.ts';
-import { deletedIds, forgetRow, rows, titleOf } from '../../state/conversations.ts';
+import { deletedIds, rows, titleOf } from '../../state/conversations.ts';
 import { draftOf, postOf } from '../../state/files.ts';
 import { writeTo } from '../../state/keys.ts';
 import { label } from '../../state/list.ts';
 import { discard, outbox, send, sendAgain } from '../../state/outbox.ts';
-import { openPalette } from '../../state/palette.ts';
-import { go, jumpTo, linkTo, route } from '../../state/route.ts';
-import { agents, attempt, isOperator, mayPost, phases, sender, workflows } from '../../state/session.ts';
+import { jumpTo, linkTo, route } from '../../state/route.ts';
+import {
+  agents,
+  attempt,
+  isOperator,
+  mayPost,
+  phases,
+  refused,
+  sender,
+  workflows,
+} from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
 import { AnswerPanel } from '../answer/panel.tsx';
-import { Button, Confirm, LinkButton, Menu, Select } from '../parts/controls.tsx';
+import { Button, LinkButton, Menu, Select } from '../parts/controls.tsx';
 import { useHeading } from '../parts/hooks.ts';
-import { Avatar, BackLink, Icon, Tabs } from '../parts/parts.tsx';
+import { Avatar, BackLink, Tabs } from '../parts/parts.tsx';
 import { NotShown, useIsBegun } from '../parts/unknown.tsx';
 import { ThreadView } from '../thread/thread-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
 import { ChosenFiles, Composer, StopButton } from './composer.tsx';
+import { ConversationMenu } from './conversation-menu.tsx';
 import { Runs } from './runs.tsx';
 
 export function ConversationPage() {
@@ -66,7 +73,6 @@ export function ConversationPage() {
   );
 }
 
-/** Jumps to pending approvals and questions, which may be far above. */
 function WaitingBar() {
   const thread = useThread()?.thread;
   const { questions = [], waitingCalls = [] } = thread ?? {};
@@ -119,7 +125,6 @@ function ConnectionBar() {
   );
 }
 
-/** The person's messages that the daemon has not confirmed. */
 function KeptPosts({ place }: { readonly place: string }) {
   const kept = outbox.value.filter(
     ({ conversation, state }) => conversation === place && state !== 'sending',
@@ -173,7 +178,6 @@ function Header() {
   );
 }
 
-/** Phase and mode, and who answers next because of them. */
 function Settings() {
   const here = useShown();
   if (!here) return null;
@@ -229,7 +233,10 @@ function Choice({ name, value, options, onChoose }: ChoiceProps) {
   const label = <span class="muted">{name}</span>;
   if (!isOperator.value)
     return (
-      <span class="setting text-small inline" title={`Your token may not change the ${name.toLowerCase()}`}>
+      <span
+        class="setting text-small inline"
+        title={refused(`not change the ${name.toLowerCase()}`, 'operate')}
+      >
         {label} {value}
       </span>
     );
@@ -243,46 +250,6 @@ function Choice({ name, value, options, onChoose }: ChoiceProps) {
         onChoose={(chosen) => void attempt(() => onChoose(chosen))}
       />
     </label>
-  );
-}
-
-/** Searches or downloads a conversation, or deletes it after a confirmation, because that cannot be undone. */
-function ConversationMenu({ id }: { readonly id: string }) {
-  const [isAsked, ask] = useState(false);
-  const remove = async () => {
-    if (!(await attempt(() => requests.delete(id)))) return;
-    go(linkTo.list);
-    forgetRow(id);
-  };
-  return (
-    <Menu
-      class="quiet at-end"
-      aria-label="More"
-      face={<Icon name="more" />}
-      onHide={() => ask(false)}
-      items={(then) =>
-        isAsked ? (
-          <>
-            <p>Delete this conversation and its files for all users? This cannot be undone.</p>
-            <Confirm action="Delete" onConfirm={then(remove)} onCancel={then()} />
-          </>
-        ) : (
-          <>
-            <Button onClick={then(() => openPalette(id))}>Search this conversation</Button>
-            {DOWNLOADS.map(({ format, label }) => (
-              <Button key={format} onClick={then(() => download(id, format))}>
-                {label}
-              </Button>
-            ))}
-            {isOperator.value && (
-              <Button class="danger" onClick={() => ask(true)}>
-                Delete this conversation…
-              </Button>
-            )}
-          </>
-        )
-      }
-    />
   );
 }
 

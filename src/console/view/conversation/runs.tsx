@@ -7,7 +7,6 @@ import { workflows } from '../../state/session.ts';
 import { LinkButton } from '../parts/controls.tsx';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
 
-/** The newest run of the conversation as a path, unfolded to its steps; earlier runs below it. */
 export function Runs() {
   const runs = useThread()?.thread.runs ?? [];
   const newest = runs.at(-1);
@@ -95,7 +94,6 @@ const WAITS: Readonly<Record<Until, string>> = {
   program: 'waits for its program',
 };
 
-/** What the agent of a node that is not done does. */
 function workOf(agent: string, thread: Thread): string {
   const { status, isStopped } = thread.stateOf(agent);
   if (isStopped) return 'is stopped';
@@ -111,7 +109,6 @@ function lastEnd(agent: string, { entries }: Thread): string | null {
   return `${last.outcome === 'aborted' ? 'was stopped' : 'failed'}: it begins again with the next message`;
 }
 
-/** What happened, in order, and where each node can lead. */
 function Steps({ run }: { readonly run: RunSoFar }) {
   const thread = useThread()?.thread;
   const nodes = new Map(nodesOf(run).map((one) => [one.node, one]));

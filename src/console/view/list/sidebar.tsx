@@ -15,12 +15,9 @@ import {
   isFiltered,
   isFilterOpen,
   isNew,
-  label,
   markRead,
-  markUnread,
   narrow,
   organized,
-  pin,
   pins,
   savedFilters,
   saveFilter,
@@ -28,9 +25,9 @@ import {
 import { firstPosts, refusedPosts } from '../../state/outbox.ts';
 import { openCommands, openPalette, typed } from '../../state/palette.ts';
 import { enterPage, focusMain, linkTo, openToWrite, route } from '../../state/route.ts';
-import { agents, isOperator, mayPost, phases } from '../../state/session.ts';
+import { agents, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
-import { Button, Dialog, LinkButton, onSubmit, onText, Select } from '../parts/controls.tsx';
+import { Button, LinkButton, onSubmit, onText, Select } from '../parts/controls.tsx';
 import { useVirtualList } from '../parts/hooks.ts';
 import { Avatar, Icon, IconButton, SharedId, When } from '../parts/parts.tsx';
 
@@ -116,7 +113,6 @@ export function Sidebar() {
   );
 }
 
-/** To the main part of the page, past the list. */
 function SkipLink() {
   const to = route.value.page === 'conversation' ? 'the conversation' : 'the page';
   return (
@@ -270,7 +266,6 @@ function SavedFilters() {
   );
 }
 
-/** The unread conversations of those that the filter shows. */
 const newRows = () => found.value.filter(isNew);
 
 /** Pixels; `sidebar.css` has the same number. */
@@ -392,63 +387,10 @@ function State({ row }: { readonly row: ConversationRow }) {
   return preview || null;
 }
 
-export function RowMenu() {
-  const row = rows.value.find(({ id }) => id === organized.value);
-  if (!row) return null;
-  const title = row.title ?? row.id;
-  const isPinned = pins.value.has(row.id);
-  const onClose = () => (organized.value = null);
-  return (
-    <Dialog key={row.id} class="row-menu" label={`Conversation ${title}`} onClose={onClose}>
-      {(close) => {
-        const then = (action: () => unknown) => () => {
-          close();
-          action();
-        };
-        return (
-          <>
-            <h2 class="one-line">
-              <bdi>{title}</bdi>
-            </h2>
-            {isOperator.value && (
-              <Rename title={row.title ?? ''} onRename={(title) => then(() => label(row, { title }))()} />
-            )}
-            <div class="buttons">
-              <Button onClick={then(() => pin(row.id, !isPinned))}>{isPinned ? 'Unpin' : 'Pin'}</Button>
-              <Button onClick={then(() => (isNew(row) ? markRead([row]) : markUnread(row)))}>
-                {isNew(row) ? 'Mark as read' : 'Mark as unread'}
-              </Button>
-              {isOperator.value && (
-                <Button onClick={then(() => label(row, { archived: !row.archived }))}>
-                  {row.archived ? 'Move out of the archive' : 'Archive'}
-                </Button>
-              )}
-              <Button onClick={close}>Close</Button>
-            </div>
-          </>
-        );
-      }}
-    </Dialog>
-  );
-}
-
 /** A row that leaves the list with the focus gives it to the next one, else to the one before it, else to the search. */
 function passFocus(id: string): void {
   const here = document.getElementById(`title-${id}`)?.closest('li');
   if (!here?.contains(document.activeElement) || found.peek().some((row) => row.id === id)) return;
   const beside = here.nextElementSibling ?? here.previousElementSibling;
   (beside?.querySelector<HTMLElement>('.row') ?? document.getElementById('search'))?.focus();
-}
-
-function Rename({ title, onRename }: { title: string; onRename: (title: string) => void }) {
-  const [text, setText] = useState(title);
-  const wanted = text.trim();
-  return (
-    <form onSubmit={onSubmit(() => wanted !== '' && onRename(wanted))}>
-      <input aria-label="Title" maxLength={200} value={text} onInput={onText(setText)} />
-      <button type="submit" disabled={wanted === '' || wanted === title}>
-        Rename
-      </button>
-    </form>
-  );
 }

@@ -73,7 +73,6 @@ function grow(place: Node, next: Node, first: ChildNode | null = place.firstChil
   }
 }
 
-/** Replaces only the end that differs. */
 function replaceText(node: Text, data: string): void {
   if (node.data === data) return;
   let same = 0;

@@ -18,13 +18,11 @@ export const QuietButton = (props: ButtonProps) => <Button class="quiet" {...pro
 
 export const LinkButton = (props: ButtonProps) => <Button class="link" {...props} />;
 
-/** Calls back with the text when a person changes it. */
 export const onText =
   (change: (text: string) => void) =>
   ({ currentTarget }: { readonly currentTarget: { readonly value: string } }): void =>
     change(currentTarget.value);
 
-/** Submits in the page. */
 export const onSubmit =
   (submit: () => unknown) =>
   (event: Event): void => {
@@ -38,7 +36,6 @@ interface CopyProps {
   readonly word?: string;
 }
 
-/** Copies a text; says so for two seconds. */
 export function CopyButton({ text, label, word = label }: CopyProps) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {

@@ -44,7 +44,6 @@ export function useTimeout(action: () => void, ms: number | null, inputs: readon
   }, inputs);
 }
 
-/** Puts it into the title of the page while the component is shown. */
 export function useHeading(text: string): void {
   useEffect(() => {
     heading.value = text;

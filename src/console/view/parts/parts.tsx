@@ -11,7 +11,6 @@ import { useNow } from './hooks.ts';
 
 /** Small components of all pages. */
 
-/** By the colour of a participant. */
 const HUES = [255, 45, 155, 325, 205, 90, 285, 20, 180, 120, 345, 230];
 
 /** The class and style of an element in the colour of a participant. */
@@ -112,7 +111,6 @@ export function Fold({ summary, children, isOpen, name }: FoldProps) {
 
 type Tab = readonly [address: string, text: string, isShown: boolean];
 
-/** Links to views of one thing; the shown one is marked. */
 export function Tabs({ label, tabs }: { readonly label: string; readonly tabs: readonly Tab[] }) {
   return (
     <nav class="tabs" aria-label={label}>
@@ -167,9 +165,15 @@ export function SharedId({ id, title }: { readonly id: string; readonly title: s
   return isShared(title) ? <code class="id muted text-tiny">{shortId(id)}</code> : null;
 }
 
+/** A button that scrolls to the entry. */
+export const EntryLink = ({ index, text = `entry ${index}` }: { index: number; text?: string }) => (
+  <LinkButton onClick={() => jumpTo(index)} aria-label={`Show entry ${index}`}>
+    {text}
+  </LinkButton>
+);
+
 const MOST_LINKS = 12;
 
-/** Buttons that scroll to the entries. */
 export function EntryLinks({ entries, isRange }: { entries: readonly number[]; isRange?: boolean }) {
   if (entries.length === 0) return null;
   const shown = entries.slice(0, MOST_LINKS);
@@ -178,9 +182,7 @@ export function EntryLinks({ entries, isRange }: { entries: readonly number[]; i
       {shown.map((index, place) => (
         <span key={index}>
           {place > 0 && (isRange ? ' to ' : ' ')}
-          <LinkButton onClick={() => jumpTo(index)} aria-label={`Show entry ${index}`}>
-            {index}
-          </LinkButton>
+          <EntryLink index={index} text={String(index)} />
         </span>
       ))}
       {entries.length > shown.length && <span class="muted"> and {entries.length - shown.length} more</span>}

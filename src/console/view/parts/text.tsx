@@ -47,7 +47,6 @@ export function Diff({ lines }: { readonly lines: readonly DiffLine[] }) {
   );
 }
 
-/** The lines of a diff, each with its changed part marked. */
 export function Lines({ lines }: { readonly lines: readonly DiffLine[] }) {
   return markedLines(lines).map(({ op, text, number, mark: [from, to] = [0, 0] }, place) => {
     const Tag = TAGS[op];

@@ -71,7 +71,6 @@ interface UnknownEntryProps {
   readonly isRead?: boolean;
 }
 
-/** The notice for an address with an entry that cannot be shown. */
 export function UnknownEntry({ index, what, isRead = false }: UnknownEntryProps) {
   const here = useThread();
   const length = useLength();

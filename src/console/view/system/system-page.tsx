@@ -17,7 +17,7 @@ import {
   theme,
 } from '../../state/session.ts';
 import { DAYS, MOST_LETTERS, problems, refresh, type System, system } from '../../state/system.ts';
-import { Button, Confirm, QuietButton, Select } from '../parts/controls.tsx';
+import { Button, Confirm, LinkButton, QuietButton, Select } from '../parts/controls.tsx';
 import { useHeading } from '../parts/hooks.ts';
 import {
   Avatar,
@@ -95,10 +95,11 @@ function Health() {
         <p>Everything works.</p>
       ) : (
         <ul class="stacked-1">
-          {found.map(({ text, detail }) => (
+          {found.map(({ text, detail, isOfLetters }) => (
             <li key={text} class="wraps breaks">
               {text}
               {detail && <span class="muted">{detail}</span>}
+              {isOfLetters && <LinkButton onClick={focusLetters}>Show them</LinkButton>}
             </li>
           ))}
         </ul>
@@ -106,6 +107,8 @@ function Health() {
     </section>
   );
 }
+
+const focusLetters = () => document.querySelector<HTMLElement>('.letters button')?.focus();
 
 function Daemons({ status }: System) {
   const { daemons, queue, deadLetters, at } = status;
@@ -343,7 +346,6 @@ function State({ agent: { status, connected } }: { readonly agent: AgentCard }) 
   return <span class="state muted inline">{word}</span>;
 }
 
-/** A text that is requested when a person wants to read it. */
 function OnDemand({ read, ...button }: ComponentProps<'button'> & { readonly read: () => Promise<string> }) {
   const [text, setText] = useState<string | null>(null);
   const show = () => attempt(async () => setText(await read()));
@@ -361,7 +363,6 @@ const UNITS = [
   ['tokens', 'Tokens'],
 ] as const;
 
-/** What model calls used by day and agent: a chart, and a table. */
 function SpendingView({ status: { spent = [], at } }: System) {
   const sums = useMemo(() => sumsOf(spent), [spent]);
   const [chosen, choose] = useState<Unit | null>(null);

@@ -12,7 +12,7 @@ import { answerApproval, fieldsOf, offeredArguments } from '../../state/approval
 import { nameOf } from '../../state/conversation.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { goOnAfter } from '../../state/keys.ts';
-import { isOperator, mayApprove } from '../../state/session.ts';
+import { isOperator, mayApprove, refused } from '../../state/session.ts';
 import { Button, CopyButton, onSubmit, onText, QuietButton, Select } from '../parts/controls.tsx';
 import { useNow, useRequest, useTimeout } from '../parts/hooks.ts';
 import { Fold } from '../parts/parts.tsx';
@@ -79,7 +79,7 @@ export function ApprovalCard(props: ApprovalProps) {
         <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>
       )}
       {!mayApprove.value ? (
-        <p class="muted">Your token may not answer this.</p>
+        <p class="muted">{refused('not answer this', 'approve')}</p>
       ) : asks && asks.url === undefined ? (
         <AskedFields {...{ answering, asks }} />
       ) : (
@@ -131,7 +131,6 @@ function passOn(event: KeyboardEvent): void {
   else if (target.reportValidity()) controls[controls.indexOf(target) + 1]?.focus();
 }
 
-/** The form of a server's question. */
 function AskedFields({ asks, answering: { isBusy, edited, setEdited, say } }: AskedProps) {
   const fields = fieldsAsked(asks.schema);
   const required = [asks.schema.required].flat();
@@ -256,7 +255,6 @@ function Answers(props: AnswersProps) {
   );
 }
 
-/** What a person has written, and the request. */
 function useAnswers({ approval, call, over = null, onDone }: ApprovalProps) {
   const id = useConversation();
   const [isBusy, setBusy] = useState(false);
@@ -303,6 +301,7 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
     <>
       <input
         aria-label={mayHaveRun ? 'What it returned' : 'Reason'}
+        aria-keyshortcuts={mayHaveRun ? 'r' : undefined}
         placeholder={mayHaveRun ? 'Its result, if you know it' : 'Optional reason for the agent'}
         value={reason}
         onInput={onText(setReason)}
@@ -360,9 +359,9 @@ const BEFORE_IT_RUNS = [
   { answer: 'deny', label: 'Deny', key: 'd' },
 ] as const;
 const AFTER_A_CRASH = [
-  { answer: 'rerun', label: 'Run it again', key: undefined },
-  { answer: 'failed', label: 'It failed', key: undefined },
-  { answer: 'result', label: 'It returned this', key: undefined },
+  { answer: 'rerun', label: 'Run it again', key: '1' },
+  { answer: 'failed', label: 'It did not run', key: '2' },
+  { answer: 'result', label: 'It returned this', key: '3' },
 ] as const;
 
 interface WholeCallProps {
@@ -475,7 +474,6 @@ function useChange(
   };
 }
 
-/** Every argument, as before the call ran. */
 export function Arguments({ call }: { readonly call: Call }) {
   const views = argumentViews(call.tool, argumentsOf(call));
   if (views.length === 0) return <Scrolled text={argumentsBlock(call.arguments)} />;
@@ -565,6 +563,7 @@ function EditArguments({ answering, change, agent }: AnswersProps) {
         <Button
           disabled={isBusy || given === null || !change.isRead}
           class="primary"
+          shortcut="a"
           onClick={() => given && void say({ answer: 'approve', arguments: given, seen: change.seen })}
         >
           Run with these arguments

@@ -20,11 +20,10 @@ import { nameOf } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { goOnAfter } from '../../state/keys.ts';
-import { jumpTo } from '../../state/route.ts';
-import { mayPost } from '../../state/session.ts';
+import { mayPost, refused } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
 import { Button, CopyButton, LinkButton, onSubmit, onText } from '../parts/controls.tsx';
-import { Fold, Icon } from '../parts/parts.tsx';
+import { EntryLink, Fold, Icon } from '../parts/parts.tsx';
 import { Diff, Scrolled } from '../parts/text.tsx';
 import { ApprovalCard, Arguments } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
@@ -35,7 +34,6 @@ interface CallProps {
   readonly agent: string;
 }
 
-/** One tool call with arguments, result and duration: folded, unless it needs a person. */
 export function CallRow({ call, agent }: CallProps) {
   const question = questionOf(call, agent);
   const isOver = call.result !== null || call.answer !== null;
@@ -120,35 +118,35 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
           )}
         </p>
       )}
-      {approval && isOver && (
-        <>
-          <KeptText
-            field={fieldsOf.reason(approval)}
-            label="Your reason, not sent"
-            sent={answer?.reason}
-            isFocused={didWait}
-          />
-          <KeptText
-            field={fieldsOf.arguments(call, approval)}
-            label={`Your ${approval.asks ? 'answer' : 'arguments'}, not sent`}
-            sent={offeredArguments(call)}
-            isFocused={didWait}
-          />
-        </>
-      )}
+      {approval &&
+        isOver &&
+        (
+          [
+            [fieldsOf.reason(approval), 'reason', answer?.reason],
+            [
+              fieldsOf.arguments(call, approval),
+              approval.asks ? 'answer' : 'arguments',
+              offeredArguments(call),
+            ],
+          ] as const
+        ).map(([field, what, sent]) => (
+          <KeptText key={field} {...{ field, sent }} label={`Your ${what}, not sent`} isFocused={didWait} />
+        ))}
     </div>
   );
 }
 
-/** Who answered, how and why. */
 function answerText(entry: EntryOf<'approval-answered'>, isOfCall: boolean): ComponentChildren {
   const { answer, author, arguments: changed, reason, grant } = entry;
   const isChanged = isOfCall && changed !== undefined;
+  const always = grant === undefined ? entry.always : true;
   return (
     <>
-      <span>{escapeHidden(answeredBy(answer, author.name, { ...entry, isChanged }))}</span>
+      <span>
+        {escapeHidden(answeredBy(answer, author.name, { isChanged, always }))}
+        {grant !== undefined && [' in ', <EntryLink key={grant} index={grant} />]}
+      </span>
       {reason && <>: {escapeHidden(reason)}</>}
-      {grant !== undefined && <LinkButton onClick={() => jumpTo(grant)}>Show what was allowed</LinkButton>}
     </>
   );
 }
@@ -156,7 +154,6 @@ function answerText(entry: EntryOf<'approval-answered'>, isOfCall: boolean): Com
 interface KeptProps {
   readonly field: string;
   readonly label: string;
-  /** A text that is in the log. */
   readonly sent: string | undefined;
   /** It takes the place of the field in which the person types. */
   readonly isFocused: boolean;
@@ -218,7 +215,6 @@ interface LineProps {
   readonly result: ComponentChildren;
 }
 
-/** A call in one line, which unfolds if there is more to read. */
 function CallLine({ name, tool, preview, state, given, result }: LineProps) {
   const heading = (
     <>
@@ -303,7 +299,8 @@ export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps)
         </p>
       ) : !mayPost.value ? (
         <p class="muted">
-          {options.length > 0 && `Options: ${quoted(options)}. `}Your token may not answer this.
+          {options.length > 0 && `Options: ${quoted(options)}. `}
+          {refused('not answer this', 'post')}
         </p>
       ) : (
         <form class="buttons" onSubmit={onSubmit(() => text.trim() !== '' && say(text.trim()))}>

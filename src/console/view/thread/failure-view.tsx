@@ -7,13 +7,12 @@ import { requests } from '../../api/requests.ts';
 import type { EndedTurn } from '../../model/thread/blocks.ts';
 import { type Advice, adviceOn } from '../../model/thread/failure.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
-import { go, jumpTo, linkTo } from '../../state/route.ts';
+import { go, linkTo } from '../../state/route.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
-import { Button, LinkButton } from '../parts/controls.tsx';
-import { Avatar } from '../parts/parts.tsx';
+import { Button } from '../parts/controls.tsx';
+import { Avatar, EntryLink } from '../parts/parts.tsx';
 
-/** Why a call of a tool or a model failed, in words, with its code for a search. */
 export function FailureText({ failure: { code, message } }: { readonly failure: ModelFailure }) {
   return (
     <p class="failure breaks">
@@ -22,7 +21,6 @@ export function FailureText({ failure: { code, message } }: { readonly failure: 
   );
 }
 
-/** What to change before another try. */
 function FailureAdvice({ advice }: { readonly advice: Advice }) {
   return (
     <p class="advice">
@@ -88,8 +86,7 @@ function NextTurn({ agent, index }: Pick<ActionsProps, 'agent' | 'index'>) {
   const first = entries.find(({ index: at, turnId }) => at > begun.index && turnId === begun.turnId) ?? begun;
   return (
     <p class="advice">
-      {nameOf(agent)} began another turn:{' '}
-      <LinkButton onClick={() => jumpTo(first.index)}>entry {first.index}</LinkButton>
+      {nameOf(agent)} began another turn: <EntryLink index={first.index} />
     </p>
   );
 }

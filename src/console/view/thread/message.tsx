@@ -67,7 +67,6 @@ function Frame({ author, name, by, reasoning, text, files = [], children, ...is 
 /** Characters. Laying out much more blocks the page. */
 const SHOWN_FIRST = 20_000;
 
-/** The beginning of a very long text, and a button for more. */
 function LongText(props: MarkdownProps) {
   const { text, isGrowing } = props;
   const [most, setMost] = useState(SHOWN_FIRST);
@@ -274,7 +273,6 @@ function workText(activity: Activity | undefined, since: string, now: number): s
   return `calls its model again: attempt ${retry.attempt} of ${retry.attempts} ${when}. ${reason}`;
 }
 
-/** A turn that takes longer shows for how long. */
 const LONG_MS = 5_000;
 
 /** When an entry was appended, and its index, which is its link. */

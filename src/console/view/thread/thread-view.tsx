@@ -7,8 +7,7 @@ import { heightOf } from '../../model/files.ts';
 import { count, dayOf } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
-import type { Thinking } from '../../model/thread/thread.ts';
-import { messagesFrom, readMarkers, type Thread } from '../../model/thread/thread.ts';
+import { messagesFrom, readMarkers, type Thinking, type Thread } from '../../model/thread/thread.ts';
 import {
   drafts,
   keyOfBlock,
@@ -30,9 +29,9 @@ import type { KeptPost } from '../../state/outbox.ts';
 import { jumpTo, linkTo, pointed, route } from '../../state/route.ts';
 import { me } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
-import { Button, LinkButton } from '../parts/controls.tsx';
+import { Button } from '../parts/controls.tsx';
 import { useSize, useTimeout, useVirtualList } from '../parts/hooks.ts';
-import { Avatar, Fold, Name } from '../parts/parts.tsx';
+import { Avatar, EntryLink, EntryLinks, Fold, Name } from '../parts/parts.tsx';
 import { FailedTurnActions } from './failure-view.tsx';
 import { draftView, EntryTime, messageView, postView, workingView } from './message.tsx';
 
@@ -268,7 +267,6 @@ function callAtEnd(place: Element, count: number): Element | null {
   return last?.querySelector('.ask-card :is(.whole-call, .edit-arguments)')?.closest('.call') ?? null;
 }
 
-/** Where the view is at the end (READING-1). */
 function endOf(place: Element, call: Element | null): number {
   const end = place.scrollHeight - place.clientHeight;
   if (!call) return end;
@@ -295,7 +293,6 @@ function firstOfDay(before: string | null, time: string | null): string | null {
   return isSame ? null : time;
 }
 
-/** Estimates the height of a block before it is rendered. */
 function estimate(block: Shown | undefined): number {
   if (!block || block.kind === 'post' || block.kind === 'draft') return 90;
   if (block.kind === 'band' || block.kind === 'working') return 54;
@@ -318,7 +315,6 @@ interface BlockProps {
   readonly count: number;
   /** The time of the first entry of a day; null: not the first. */
   readonly day: string | null;
-  /** Agents that have read up to here. */
   readonly readers: readonly string[];
   readonly isSelected: boolean;
   /** A jump led to it, or the panel is about it. */
@@ -421,7 +417,9 @@ function Passage({ block }: Of<'passage'>) {
               (answeredAt === null ? (
                 <span>no answer yet</span>
               ) : (
-                <LinkButton onClick={() => jumpTo(answeredAt)}>answered in entry {answeredAt}</LinkButton>
+                <span>
+                  answered in <EntryLink index={answeredAt} />
+                </span>
               ))}
             <EntryTime index={index} />
           </span>
@@ -433,11 +431,11 @@ function Passage({ block }: Of<'passage'>) {
 }
 
 function Note({ block }: Of<'note'>) {
-  const { agent, title, content, ended, index } = block;
+  const { agent, title, content, ended, index, summed = [] } = block;
   const heading = (
     <>
       <span class="fills breaks">
-        {agent && <Name id={agent} />} <bdi>{title}</bdi>
+        {agent && <Name id={agent} />} <bdi>{title}</bdi> <EntryLinks entries={summed} isRange />
       </span>
       <span class="meta">
         <EntryTime index={index} />

@@ -33,7 +33,6 @@ const worked = ({ kind, from, to }: Span) => ({
   to,
 });
 
-/** One lane per agent, time from left to right; pauses are shortened. */
 export function Timeline() {
   const thread = useThread()?.thread;
   const lanes = useLanes(thread);
@@ -66,10 +65,7 @@ export function Timeline() {
           ))}
         </ul>
         <LanePicture
-          lanes={lanes}
-          scale={scale}
-          rows={rows}
-          zoom={zoom}
+          {...{ lanes, scale, rows, zoom }}
           onZoom={(by) => setPower(Math.log2(zoom) + by)}
           onShow={show}
         />
@@ -101,7 +97,6 @@ export function Timeline() {
   );
 }
 
-/** The lanes until the last entry, or until now while an agent works. */
 function useLanes(thread: Thread | undefined): Lanes {
   const entries = thread?.entries ?? [];
   const lanes = useMemo(() => lanesOf(entries), [thread, entries.length]);
@@ -172,7 +167,6 @@ interface PictureProps {
   readonly onShow: (span: Span | null) => void;
 }
 
-/** The scrolled picture, with one button that moves from turn to turn. */
 function LanePicture({ lanes, scale, rows, zoom, onZoom, onShow }: PictureProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const { visible, from, onScroll } = useScroll(scroller, zoom);
@@ -188,7 +182,6 @@ function LanePicture({ lanes, scale, rows, zoom, onZoom, onShow }: PictureProps)
     const span = spanUnder(event);
     if (span) openSpan(span);
   };
-  /** With Ctrl, as on maps. */
   const onWheel = (event: WheelEvent) => {
     if (!event.ctrlKey) return;
     event.preventDefault(); // the page would be zoomed

@@ -1,0 +1,125 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { requests } from '../../api/requests.ts';
+import { DOWNLOADS, download } from '../../state/commands.ts';
+import { forgetRow, rows } from '../../state/conversations.ts';
+import { isNew, label, markRead, markUnread, organized, pin, pins } from '../../state/list.ts';
+import { openPalette } from '../../state/palette.ts';
+import { go, linkTo, route } from '../../state/route.ts';
+import { attempt, isOperator } from '../../state/session.ts';
+import { Button, Confirm, Dialog, Menu, onSubmit, onText } from '../parts/controls.tsx';
+import { Icon } from '../parts/parts.tsx';
+
+/** The menu of a conversation: below the dots in its head, and as a dialog in the list. Both have the same actions. */
+export function ConversationMenu({ id }: { readonly id: string }) {
+  const [times, setTimes] = useState(0);
+  return (
+    <Menu
+      class="quiet at-end"
+      aria-label="More"
+      face={<Icon name="more" />}
+      onHide={() => setTimes(times + 1)} // it begins anew
+      items={(then) => (
+        <Actions key={times} {...{ id, then }}>
+          <Button onClick={then(() => (organized.value = id))}>Rename…</Button>
+        </Actions>
+      )}
+    />
+  );
+}
+
+export function RowMenu() {
+  const row = rows.value.find(({ id }) => id === organized.value);
+  if (!row) return null;
+  const onClose = () => (organized.value = null);
+  return (
+    <Dialog key={row.id} class="row-menu" label={`Conversation ${row.title ?? row.id}`} onClose={onClose}>
+      {(close) => {
+        const then = (action?: () => unknown) => () => {
+          close();
+          action?.();
+        };
+        return (
+          <>
+            <h2 class="one-line">
+              <bdi>{row.title ?? row.id}</bdi>
+            </h2>
+            <div class="buttons">
+              <Actions id={row.id} then={then}>
+                <Rename title={row.title ?? ''} onRename={(title) => then(() => label(row, { title }))()} />
+              </Actions>
+              <Button onClick={close}>Close</Button>
+            </div>
+          </>
+        );
+      }}
+    </Dialog>
+  );
+}
+
+interface ActionsProps {
+  readonly id: string;
+  /** Closes the menu before an action. */
+  readonly then: (action?: () => unknown) => () => void;
+  readonly children: ComponentChildren;
+}
+
+function Actions({ id, then, children }: ActionsProps) {
+  const [isAsked, ask] = useState(false);
+  const row = rows.value.find((one) => one.id === id);
+  const isPinned = pins.value.has(id);
+  const remove = async () => {
+    if (!(await attempt(() => requests.delete(id)))) return;
+    if (route.value.page === 'conversation' && route.value.id === id) go(linkTo.list);
+    forgetRow(id);
+  };
+  if (isAsked)
+    return (
+      <>
+        <p>Delete this conversation and its files for all users? This cannot be undone.</p>
+        <Confirm action="Delete" onConfirm={then(remove)} onCancel={then()} />
+      </>
+    );
+  return (
+    <>
+      {row && (
+        <>
+          {isOperator.value && children}
+          <Button onClick={then(() => pin(id, !isPinned))}>{isPinned ? 'Unpin' : 'Pin'}</Button>
+          <Button onClick={then(() => (isNew(row) ? markRead([row]) : markUnread(row)))}>
+            {isNew(row) ? 'Mark as read' : 'Mark as unread'}
+          </Button>
+          {isOperator.value && (
+            <Button onClick={then(() => label(row, { archived: !row.archived }))}>
+              {row.archived ? 'Move out of the archive' : 'Archive'}
+            </Button>
+          )}
+        </>
+      )}
+      <Button onClick={then(() => openPalette(id))}>Search this conversation</Button>
+      {DOWNLOADS.map(({ format, label: text }) => (
+        <Button key={format} onClick={then(() => download(id, format))}>
+          {text}
+        </Button>
+      ))}
+      {isOperator.value && (
+        <Button class="danger" onClick={() => ask(true)}>
+          Delete this conversation…
+        </Button>
+      )}
+    </>
+  );
+}
+
+function Rename({ title, onRename }: { title: string; onRename: (title: string) => void }) {
+  const [text, setText] = useState(title);
+  const wanted = text.trim();
+  return (
+    <form onSubmit={onSubmit(() => wanted !== '' && onRename(wanted))}>
+      <input aria-label="Title" maxLength={200} value={text} onInput={onText(setText)} />
+      <button type="submit" disabled={wanted === '' || wanted === title}>
+        Rename
+      </button>
+    </form>
+  );
+}
