@@ -30,13 +30,12 @@ export async function explainOffline(options: ExplainOfflineOptions): Promise<Ex
   throw new ParleyError(code, message, { hint });
 }
 
-/** MCP servers are not started for a request without a recorded definition. */
+/** MCP servers are not started, and functions not loaded, for a request without a recorded definition. */
 function withNote(explained: ExplainedRequest): ExplainedRequest {
   const { report } = explained;
-  const unasked = report.tools_missing.filter((name) => name.startsWith('mcp__'));
-  if (report.definition.recorded || unasked.length === 0) return explained;
+  if (report.definition.recorded || report.tools_missing.length === 0) return explained;
   const unknown =
-    'MCP servers were not asked: their tools are missing here, so the hash and the tokens are not those of a daemon with them';
+    'MCP servers were not asked and functions not loaded: these tools are missing here, so the hash and the tokens are not those of a daemon with them';
   const note = [report.note, unknown].filter(Boolean).join('; ');
   return { ...explained, report: { ...report, note } };
 }
