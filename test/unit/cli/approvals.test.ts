@@ -6,6 +6,7 @@ it.each<[string[], object]>([
   [['approve', 'a1'], { answer: 'approve' }],
   [['approve', 'a1', '--arguments', '{"n":1}'], { answer: 'approve', arguments: { n: 1 } }],
   [['approve', 'a1', '--always'], { answer: 'approve', always: true }],
+  [['approve', 'a1', '--reason', 'once'], { answer: 'approve', reason: 'once' }],
   [['deny', 'a1', '--reason', 'no'], { answer: 'deny', reason: 'no' }],
   [['resolve', 'a1', '--rerun'], { answer: 'rerun' }],
   [['resolve', 'a1', '--failed'], { answer: 'failed' }],

@@ -45,7 +45,9 @@ export function addApprovals(program: Command, act: Act): void {
     const added = addActorOptions(command).addOption(operator.conflicts('publisher'));
     act(added, (context, id: string, given: AnswererOptions) => give(context, id, given, answerOf(given)));
   };
+  const reason = ['--reason <text>', 'the reason, for the model'] as const;
   answering('approve', 'let a call run', approval, [
+    reason,
     ['--arguments <json>', 'it runs with these arguments instead'],
     [
       '--always',
@@ -53,7 +55,7 @@ export function addApprovals(program: Command, act: Act): void {
     ],
   ]);
   answering('deny', 'refuse a call', ({ reason }) => ({ answer: 'deny', ...(reason && { reason }) }), [
-    ['--reason <text>', 'the reason, for the model'],
+    reason,
   ]);
   answering('resolve', 'report the outcome of a call that may have run', resolution, [
     ['--result <json>', 'it ran, with this result'],
@@ -70,8 +72,8 @@ async function list(context: Context, client: ParleyClient, conversation: string
   if (!context.json && approvals.length === 0) context.line('no pending approvals');
 }
 
-function approval({ arguments: text, always }: AnswererOptions): Answer {
-  const approved = { answer: 'approve', ...(always && { always }) } as const;
+function approval({ arguments: text, always, reason }: AnswererOptions): Answer {
+  const approved = { answer: 'approve', ...(always && { always }), ...(reason && { reason }) } as const;
   if (text === undefined) return approved;
   const read = readArguments(text);
   if (read.ok) return { ...approved, arguments: read.value };
