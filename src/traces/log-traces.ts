@@ -2,11 +2,12 @@ import {
   type Entry,
   type EntryOf,
   type MessageEntry,
+  resultFailure,
   splitFailedAnswer,
   type Usage,
   wireCallId,
 } from '../conversation/index.ts';
-import { cut, parseJson, type TraceContext } from '../kernel/index.ts';
+import { cut, type TraceContext } from '../kernel/index.ts';
 import { isPost, Lineage, type Placed, spanIdOf } from './lineage.ts';
 
 /**
@@ -197,7 +198,7 @@ export class LogTraces {
     const span = this.#span(started ?? asked, entry, this.lineage.toolCall(turnId, call), {
       kind: 'internal',
       name: `${SPAN_NAMES.tool} ${toolName}`,
-      error: errorCode(entry.content),
+      error: ownCode(resultFailure(entry.content ?? '')?.code),
       attributes: {
         ...this.#of(entry, turnId),
         [A.operation]: SPAN_NAMES.tool,
@@ -300,11 +301,4 @@ const CODE = /^[A-Z][A-Z0-9_]{1,63}$/;
 
 function ownCode(code: unknown): string | undefined {
   return typeof code === 'string' && CODE.test(code) ? code : undefined;
-}
-
-/** The code in `{"error":{"code":…}}`; undefined: the text is no error. */
-function errorCode(content: string | null): string | undefined {
-  if (!content?.includes('"code"')) return undefined;
-  const value = parseJson(content) as { error?: { code?: unknown } } | null | undefined;
-  return ownCode(value?.error?.code);
 }

@@ -19,6 +19,7 @@ import {
   type ReportedCall,
   type Rest,
   type RunSoFar,
+  resultFailure,
   runPath,
   runsWith,
   type Step,
@@ -245,8 +246,7 @@ export class Updates {
     const call = entry.call && this.#calls.get(wireCallId(entry.call));
     if (!call) return; // the answer to a question
     const { toolCallId, title, content: difference } = call;
-    const value = parseJson(entry.content ?? '');
-    const failure = isRecord(value) && isRecord(value.error) ? value.error : null;
+    const failure = resultFailure(entry.content ?? '');
     const words = failure ? `${failure.code}: ${failure.message}` : (entry.content ?? '');
     const text = [words, ...filesOf(entry).map(fileLine)].join('\n');
     const contentOf = (block: ContentBlock) => ({ type: 'content' as const, content: block });

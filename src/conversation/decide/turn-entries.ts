@@ -116,10 +116,6 @@ export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, 
   });
 }
 
-/** One line each: what the person who approved the call changed, and the remark. */
-export const APPROVERS_NOTE =
-  /^(?:\[[^\n]* changed the arguments of this call before it ran\.[^\n]*\]\n)?(?:\[[^\n]* approved this call:[^\n]*\]\n)?$/;
-
 /** What an agent reads before the result of a call. */
 function approversNote(builder: DecisionBuilder, call: OpenCall): string {
   const { remark } = call;

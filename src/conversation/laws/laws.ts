@@ -1,6 +1,5 @@
 import { wellFormed } from '../../kernel/index.ts';
 import { withoutNotice } from '../decide/repeated-calls.ts';
-import { APPROVERS_NOTE } from '../decide/turn-entries.ts';
 import {
   authorSchema,
   type CallPlace,
@@ -11,6 +10,7 @@ import {
   wireCallId,
 } from '../log/entry.ts';
 import { isContinued } from '../log/entry-traits.ts';
+import { APPROVERS_NOTE } from '../log/model-failure.ts';
 import { filesOf } from '../log/parts.ts';
 import { expand, isBefore } from '../log/ranges.ts';
 import { Knowledge } from '../state/knowledge.ts';
@@ -510,7 +510,7 @@ function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]
 }
 
 const isNote = (content: string, result: string) =>
-  APPROVERS_NOTE.test(content.slice(0, content.length - result.length));
+  content.slice(0, content.length - result.length).replace(APPROVERS_NOTE, '') === '';
 
 /** Answers to an approval that give the call a result of their own. */
 const SETTLING: readonly string[] = ['result', 'failed', 'expired'];

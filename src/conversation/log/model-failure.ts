@@ -1,3 +1,4 @@
+import { parseJson } from '../../kernel/json.ts';
 import type { Candidate, EntryOf, MessageEntry } from './entry.ts';
 
 /** The failure of a model call, as the entry of its answer holds it. */
@@ -83,4 +84,18 @@ export function attemptText({ model, key, code, requestHash, next }: EntryOf<'at
 
 function candidateText({ model, key }: Candidate): string {
   return key === undefined ? model : `${model} with key ${key}`;
+}
+
+/** What precedes the result of a call, one line each: what the person who approved it changed, and the remark. */
+export const APPROVERS_NOTE =
+  /^(?:\[[^\n]* changed the arguments of this call before it ran\.[^\n]*\]\n)?(?:\[[^\n]* approved this call:[^\n]*\]\n)?/;
+
+/** The failure that is the result of a call (`{"error": {"code", "message"}}`), among lines in brackets; null: the call succeeded. */
+export function resultFailure(content: string): ModelFailure | null {
+  const result = content.replace(APPROVERS_NOTE, '');
+  if (!result.startsWith('{"error":')) return null;
+  const [line = '', ...notes] = result.split('\n');
+  const { error } = Object(parseJson(line)) as { readonly error?: Partial<ModelFailure> | null };
+  if (typeof error?.code !== 'string' || !notes.every((note) => /^(?:\[.*)?$/.test(note))) return null;
+  return { code: error.code, message: String(error.message ?? '') };
 }

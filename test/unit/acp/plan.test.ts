@@ -35,3 +35,29 @@ describe('the plan of an editor', () => {
     ]);
   });
 });
+
+describe('a call in an editor', () => {
+  it('that a person approved with words and that failed is failed, without the difference', () => {
+    const updates = new Updates({ workflows: [], cwd: '/p' } as unknown as Shown);
+    const given = '{"path":"@project/a.md","content":"new"}';
+    const asking = {
+      ...{
+        type: 'message',
+        index: 1,
+        id: 'e1',
+        role: 'assistant',
+        author: { kind: 'agent', id: 'pm' },
+        content: '',
+      },
+      tool_calls: [{ id: 'c1_0', function: { name: 'fs_write', arguments: given } }],
+    };
+    const said = '[rita approved this call: "mind the end"]\n{"error":{"code":"DISK_FULL","message":"full"}}';
+    const result = { type: 'message', role: 'tool', call: { index: 1, position: 0 }, content: said };
+    const shown = [asking, result].flatMap((entry) => [...updates.past(entry as unknown as Entry)]);
+    const [last] = shown.flatMap((update) => ('with' in update ? update.with([]) : []));
+    expect(last).toMatchObject({
+      status: 'failed',
+      content: [{ type: 'content', content: { text: 'DISK_FULL: full' } }],
+    });
+  });
+});

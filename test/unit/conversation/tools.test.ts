@@ -5,6 +5,8 @@ import {
   type FilePart,
   planRepair,
   type Reply,
+  resultFailure,
+  toolError,
 } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { messagesOf, type RunTool } from './core.ts';
@@ -361,6 +363,34 @@ describe('a late result', () => {
     core.done('safe');
     const decision = core.finish({ ...safe, call: { ...safe.call, position: 1 } }, 'it was sent');
     expect([decision.reply.kind, decision.entries]).toEqual(['stale', []]);
+  });
+});
+
+describe('the failure of a call', () => {
+  const fails = (core: ToolCore) =>
+    typed(core.entries, 'message').flatMap(({ role, content }) =>
+      role === 'tool' ? [resultFailure(content ?? '')?.code] : [],
+    );
+
+  it('is found after what a person said and changed with the approval, and before the notice that it repeats itself', () => {
+    const failed = toolError('NOT_FOUND', 'no such file');
+    const core = ToolCore.calling('gated');
+    const answer = { type: 'answer', answer: 'approve', by: PERSON, reason: 'go on' } as const;
+    core.do({ ...answer, approvalId: core.approvalOf('gated'), arguments: '{"path":"b"}' });
+    core.done('gated', failed);
+    expect(core.last('message').content).toMatch(/^\[.* changed .*\n\[.* approved .*\n\{"error"/);
+    for (let call = 1; call <= 3; call += 1) round(core, [['safe']], [failed]);
+    expect(noticed(core)).toContain(true);
+    expect(fails(core)).toEqual(['NOT_FOUND', 'NOT_FOUND', 'NOT_FOUND', 'NOT_FOUND']);
+  });
+
+  it.each([
+    '{"error":{"code":"A"}}\n{"error":{"code":"B"}}',
+    '{"error":"A"}',
+    'x\n{"error":{"code":"A"}}',
+    '',
+  ])('is not the output %j', (content) => {
+    expect(resultFailure(content)).toBeNull();
   });
 });
 

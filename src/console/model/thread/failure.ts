@@ -1,13 +1,3 @@
-import type { ModelFailure } from '../../../conversation/index.ts';
-import { parseJson } from '../../../kernel/json.ts';
-
-/** The failure that is the result of a call (`{"error": {"code", "message"}}`); null: the call succeeded. */
-export function resultFailure(content: string): ModelFailure | null {
-  if (!content.startsWith('{"error":')) return null;
-  const { error } = (parseJson(content) ?? {}) as { readonly error?: Partial<ModelFailure> | null };
-  return typeof error?.code === 'string' ? { code: error.code, message: String(error.message ?? '') } : null;
-}
-
 export interface Advice {
   /** `code` is between backticks. */
   readonly text: string;

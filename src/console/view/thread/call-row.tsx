@@ -1,13 +1,13 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { EntryOf, ModelFailure, ReportedCall } from '../../../conversation/index.ts';
+import { resultFailure } from '../../../conversation/log/model-failure.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { answeredBy } from '../../../conversation/log/words.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../../model/format.ts';
 import { type Call, isPending, type Question, questionOf } from '../../model/thread/calls.ts';
-import { resultFailure } from '../../model/thread/failure.ts';
 import {
   answerQuestion,
   fieldsOf,
