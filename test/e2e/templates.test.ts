@@ -54,16 +54,19 @@ describe.each(templates)('the template %s', (template, [conversation, question, 
     expect(daemon.code).toBe(0);
   });
 
-  it.runIf(template === 'team')('says of a request from files alone that functions are not loaded', async () => {
-    await withDaemon(project, { env }, async (parley) => {
-      await parley('say', 'files', 'Hello', '--wait');
-      const explained = await parley('explain', 'files', '--agent', 'lead', '--data', 'data', '--json');
-      expect(JSON.parse(explained.stdout).report).toMatchObject({
-        tools_missing: ['notes'],
-        note: expect.stringContaining('functions'),
+  it.runIf(template === 'team')(
+    'says of a request from files alone that functions are not loaded',
+    async () => {
+      await withDaemon(project, { env }, async (parley) => {
+        await parley('say', 'files', 'Hello', '--wait');
+        const explained = await parley('explain', 'files', '--agent', 'lead', '--data', 'data', '--json');
+        expect(JSON.parse(explained.stdout).report).toMatchObject({
+          tools_missing: ['notes'],
+          note: expect.stringContaining('functions'),
+        });
       });
-    });
-  });
+    },
+  );
 
   itLong(`the test of the template ${template} passes`, async () => {
     const { scripts } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
