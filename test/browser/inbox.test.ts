@@ -354,6 +354,17 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await post('aged', 'red'); // the first page shows few items, and a later test looks for its own there
   });
 
+  it('an approval after long messages is shown, though an answer of the daemon cannot hold all of them', async () => {
+    const quietly = (content: string) => post('lengthy', content, { includeInContext: false });
+    for (const content of ['Long ones', ...Array(4).fill('x'.repeat(300_000))]) await quietly(content);
+    await post('lengthy', 'tell and write');
+    const page = await stage.look('#/inbox');
+    const shown = await openItem(page, 'Long ones');
+    await shown.getByText('I keep the note').waitFor();
+    await shown.getByRole('button', { name: 'Deny' }).click();
+    await item(page, 'Long ones').waitFor({ state: 'detached' });
+  });
+
   it('the title of an item opens its conversation at the entry', async () => {
     await post('far', 'ask me from afar');
     const page = await stage.look('#/inbox');

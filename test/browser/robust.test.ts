@@ -138,6 +138,23 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     },
   );
 
+  itLong(
+    'a long conversation that was read stays read for a person who leaves it while it is loaded',
+    async () => {
+      const page = await stage.look('#/c/long');
+      await message(page, `message ${LONG - 1}`).waitFor();
+      const seen = () => page.evaluate<number>("JSON.parse(localStorage['parley.seen']).lengths.long");
+      await expect.poll(seen).toBeGreaterThan(LONG);
+      const whole = await seen();
+      await page.evaluate("location.hash = '#/c/cut'");
+      await page.route(/\/long\/entries\?from=500&/, () => undefined); // it never ends
+      await page.evaluate("location.hash = '#/c/long'");
+      await page.getByText('Loading the older part of').waitFor();
+      await page.waitForTimeout(1_500); // what is open counts as read after half a second
+      expect(await seen()).toBe(whole);
+    },
+  );
+
   const ROUNDS = hasLongTests ? 3 : 1;
   it('the console continues after a reconnect with nothing missing or repeated', async () => {
     const cable = await layCable(stage.url);

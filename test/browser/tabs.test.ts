@@ -69,6 +69,28 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
     await expect.poll(() => streams().length).toBe(1);
   });
 
+  it('an address that no conversation can have is no page, and the other tabs go on', async () => {
+    await post('known', 'hello');
+    const page = await look('#/c/known');
+    await message(page, 'Noted: hello').waitFor();
+    const other = await look('#/c/known.');
+    await other.getByText('The console has no page with this address.').waitFor();
+    await post('known', 'again');
+    await message(page, 'Noted: again').waitFor();
+  });
+
+  it('each tab keeps the filters that the others saved', async () => {
+    const pages = [await look('#/'), await look('#/')];
+    for (const [n, page] of pages.entries()) {
+      await page.getByRole('button', { name: 'Filter' }).click();
+      await page.getByLabel('Show').selectOption('Running');
+      await page.getByLabel('Name of the filter').fill(`mine ${n}`);
+      await page.getByRole('button', { name: 'Save' }).click();
+    }
+    for (const page of pages)
+      await expect.poll(() => page.locator('.saved-filter').allInnerTexts()).toEqual(['mine 0', 'mine 1']);
+  });
+
   itLong(
     'without a SharedWorker, eight tabs load: hidden ones release their streams, and one of them keeps the list',
     async () => {

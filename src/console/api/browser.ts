@@ -42,9 +42,11 @@ export function keepValue(name: string, value: object | null, storage = localSto
   else store(storage, name, JSON.stringify(value));
 }
 
-/** A list that is kept; empty, it takes no room. `read`: its values, of what is stored. */
+/** A list that is kept, and shared by tabs if the storage is; empty, it takes no room. `read`: its values, of what is stored. */
 export function keptList<T>(name: string, storage: Storage, read: (stored: unknown[]) => readonly T[]) {
-  const list = signal(read([readValue(name, storage) ?? []].flat()));
+  const stored = () => read([readValue(name, storage) ?? []].flat());
+  const list = signal(stored());
+  onStored(name, () => (list.value = stored()));
   const keep = (next: readonly T[]) => {
     list.value = next;
     keepValue(name, next.length > 0 ? next : null, storage);

@@ -52,12 +52,14 @@ export function dismiss(items: readonly InboxItem[]): void {
 /** Entries before one that may say why it is there. */
 const BEFORE = 60;
 
-/** The entry of an item and those before it, the last one first; empty: the list does not name it. */
-export async function readEntries({ conversation, entry }: InboxItem): Promise<readonly Entry[]> {
+/** The entry of an item and as many before it as an answer holds, the last one first; empty: the list does not name it. */
+export async function readEntries(item: InboxItem, before = BEFORE): Promise<readonly Entry[]> {
+  const { conversation, entry } = item;
   if (entry === null) return [];
-  const from = Math.max(0, entry - BEFORE);
+  const from = Math.max(0, entry - before);
   const page = await requests.entries(conversation, from, entry - from + 1);
-  return page.entries.at(-1)?.index === entry ? [...page.entries].reverse() : [];
+  if (page.entries.at(-1)?.index === entry) return [...page.entries].reverse();
+  return before > 0 ? readEntries(item, Math.floor(before / 4)) : [];
 }
 
 export type Alert = 'notification' | 'sound';

@@ -4,7 +4,7 @@ import { requests } from '../api/requests.ts';
 import type { ConversationRow } from '../model/answers.ts';
 import { withoutAnsi } from '../model/format.ts';
 import { isUnread, type ListFilter, listed, newsOf, type Seen, withSeen } from '../model/list/list.ts';
-import { opened, version } from './conversation.ts';
+import { loading, opened, version } from './conversation.ts';
 import { begun, rows } from './conversations.ts';
 import { attempt, identity, me, myIds, notice, sender } from './session.ts';
 
@@ -134,7 +134,7 @@ export function keepMarks(): () => void {
     planned.add(here.id);
     setTimeout(() => {
       planned.delete(here.id);
-      const { length } = here.thread.entries;
+      const length = loading.peek() ? 0 : here.thread.entries.length; // the rest was read before
       if (document.visibilityState === 'visible' && length > 0) keepSeen(new Map([[here.id, length]]));
     }, AFTER_MS);
   });

@@ -25,7 +25,8 @@ function routeOf(hash: string): Route {
   const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?|\?.*/g, '').split('/');
   if (first === 'new' || first === 'inbox' || first === 'system' || first === 'turns') return { page: first };
   if (first === '' || !hash.startsWith('#/')) return { page: 'list' }; // `#code=…` is not a page
-  if (first !== 'c' || id === '') return { page: 'unknown' };
+  // As `NAME_PATTERN`: any other name would end the stream of all tabs.
+  if (first !== 'c' || !/^[\w-]{1,128}$/.test(decoded(id))) return { page: 'unknown' };
   const index = /^\d+$/.test(at) ? Number(at) : null;
   const isPanel = PANELS.includes(view) && index !== null;
   const isEntry = view === 'entry' && index !== null;
@@ -39,13 +40,8 @@ function routeOf(hash: string): Route {
   };
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
+const decoded = (name: string): string =>
+  name.replace(/%([\da-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 
 export const linkTo = {
   list: '#/',

@@ -160,6 +160,25 @@ describe('the thread of the console', () => {
     ]);
   });
 
+  it('of two delegations to the same agent, each gets the place of its own answer', () => {
+    const asked = (position: number) =>
+      other('delegation-requested', {
+        ...{ from: 'pm', to: 'dev', request: 'how?', call: { index: 0, position } },
+      });
+    const answered = (position: number, at: number) =>
+      other('delegation-answered', {
+        ...{ from: 'dev', to: 'pm', answers: [at], late: false, call: { index: 0, position } },
+      });
+    const thread = threadOf(
+      logOf(
+        ...[calling('pm', 'delegate'), asked(0), asked(1)],
+        ...[answer('dev', 'so'), answered(0, 3), answer('dev', 'and so'), answered(1, 5)],
+      ),
+    );
+    const passages = thread.blocks.filter(({ kind }) => kind === 'passage');
+    expect(passages).toMatchObject([{ answeredAt: 3 }, { answeredAt: 5 }]);
+  });
+
   it('the thread knows phase, mode, floor, run, stops and title', () => {
     const thread = threadOf(
       logOf(

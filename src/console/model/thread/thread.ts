@@ -283,14 +283,14 @@ export class Thread {
   }
 
   #answered(entry: EntryOf<'delegation-answered'>): void {
-    const place = this.blocks.findLastIndex(
-      (block) =>
-        block.kind === 'passage' &&
-        block.tone === 'delegation' &&
-        block.answeredAt === null &&
-        block.from === entry.to &&
-        block.to === entry.from,
-    );
+    const call = entry.call && wireCallId(entry.call); // old logs do not name it
+    const place = this.blocks.findLastIndex((block) => {
+      const asked = this.entries[block.index];
+      if (asked?.type !== 'delegation-requested') return false;
+      if (call !== undefined) return wireCallId(asked.call) === call;
+      const isOpen = block.kind === 'passage' && block.answeredAt === null;
+      return isOpen && asked.from === entry.to && asked.to === entry.from;
+    });
     const block = this.blocks[place];
     if (block?.kind === 'passage')
       this.blocks[place] = { ...block, answeredAt: entry.answers.at(-1) ?? entry.index };
