@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { FILTERS, partsOf } from '../model/list/search-query.ts';
+import { nameOfAuthor } from '../state/conversation.ts';
 import {
   answer,
   type Choice,
@@ -166,7 +167,7 @@ function OptionText({ choice }: { readonly choice: Choice }) {
   return (
     <>
       <span class="line abreast">
-        <bdi class="title one-line">{author.name}</bdi>
+        <bdi class="title one-line">{nameOfAuthor(author)}</bdi>
         <bdi class="muted one-line">{title ?? conversation}</bdi>
         <SharedId id={conversation} title={title} />
         <When at={at} />

@@ -320,7 +320,7 @@ describe('the thread of the console', () => {
         other('approval-answered', { approvalId: 'a1', call, answer: 'approve' }),
         result(2, 'done'),
         other('feedback', { on: 2, value: 'up' }),
-        begin('dev', { trigger: [4] }),
+        begin('dev', { trigger: [0] }),
         say('Another one'),
         answer('dev', 'Done'),
         end('dev', 'completed', 4),
@@ -330,7 +330,7 @@ describe('the thread of the console', () => {
       const block = thread.blocks[thread.placeShowing(index)];
       return block?.index;
     });
-    expect(shown).toEqual([0, 2, 2, 2, 4, 2, 2, 2, 10, 10, 10]);
+    expect(shown).toEqual([0, 0, 2, 2, 4, 2, 2, 2, 0, 10, 10]);
   });
 
   it('a node waits for the next message until its turn begins', () => {

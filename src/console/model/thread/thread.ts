@@ -100,14 +100,12 @@ export class Thread {
     return this.#blockOfEntry.get(index) ?? this.blocks.findLastIndex((block) => block.index <= index);
   }
 
-  /** The same for a link: what has no block of its own is shown by its call, its turn or its answer. */
+  /** The same for a link: what has no block of its own is shown by its call, what began its turn, or its answer. */
   placeShowing(index: number): number {
     const entry = this.entries[index];
     if (!entry || this.#blockOfEntry.has(index)) return this.placeOf(index);
     if (entry.type === 'feedback') return this.placeOf(entry.on);
-    const isOfTurn = (block: Block) =>
-      block.index > index && this.entries[block.index]?.turnId === entry.turnId;
-    if (entry.type === 'turn-started') return Math.max(this.placeOf(index), this.blocks.findIndex(isOfTurn));
+    if (entry.type === 'turn-started') return this.placeOf(entry.trigger.at(-1) ?? index);
     return this.placeOf('call' in entry && entry.call ? entry.call.index : index);
   }
 
