@@ -462,6 +462,7 @@ describe('a coding agent', () => {
       /ended in the middle of a turn \(it says: .*\)\. Next step: post again/,
     ],
     ['that hangs', [], 'hang', 'ACP_SILENT', /nothing for 1 s.* raise idleSeconds/],
+    ['that does not read', ['--deaf'], 'x'.repeat(1e6), 'ACP_SILENT', /nothing for 1 s.* raise idleSeconds/],
     [
       'that answers with broken JSON',
       [],

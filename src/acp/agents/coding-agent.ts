@@ -289,7 +289,7 @@ export class CodingAgent {
 
   /** CODING-AGENT-3 */
   async #cancel(sessionId: string, prompting: Promise<unknown>, connection: AgentConnection): Promise<void> {
-    await connection.agent.notify(methods.agent.session.cancel, { sessionId }).catch(() => undefined);
+    void connection.agent.notify(methods.agent.session.cancel, { sessionId }).catch(() => undefined); // it may not read
     await this.#endUnless(prompting, connection);
   }
 

@@ -9,7 +9,7 @@
  * Everything else is answered with the number of blocks that it was told. It waits at a moment of an edit (`before-asking`, `allowed`,
  * `written`) while the file `hold-MOMENT-FILE` is in ACP_STATE, and leaves `at-MOMENT-FILE`. Arguments: `--version N`, `--no-auth`, `--no-load`,
  * `--image`, `--audio`, `--embeddedContext`, `--resume`, `--no-http`, `--banner`, `--crash` (at the start), `--mute` (never answers `initialize`),
- * `--no-session` (nor `session/new`), `--lists` (lists the tools when a session begins or is opened again, and uses no others), `--close`
+ * `--no-session` (nor `session/new`), `--deaf` (reads nothing after `session/new`), `--lists` (lists the tools when a session begins or is opened again, and uses no others), `--close`
  * (can close sessions). ACP_STATE is a folder: sessions, `told.jsonl` with every prompt, and `hold-session-`, while which no session begins (`at-session-`).
  */
 import { spawn } from 'node:child_process';
@@ -290,6 +290,7 @@ const METHODS = {
     sessions.set(session.id, session);
     keep(session);
     await listTools(session);
+    if (flag('deaf')) setInterval(() => input.pause(), 10);
     return { sessionId: session.id };
   },
   async 'session/load'({ sessionId, cwd, mcpServers }) {
@@ -314,7 +315,8 @@ const METHODS = {
 };
 METHODS['session/resume'] = METHODS['session/load'];
 
-createInterface({ input: process.stdin })
+const input = createInterface({ input: process.stdin });
+input
   .on('line', async (line) => {
     const { id, method, params, result, error } = JSON.parse(line);
     if (method === 'session/cancel') return cancelled.add(params.sessionId);
