@@ -198,42 +198,6 @@ const teamChangeSchema = z.object({
 });
 export type TeamChange = z.infer<typeof teamChangeSchema>;
 
-/** The entries about agents: stopped, resumed, hired, dismissed, changed by a reload. */
-const teamFields = {
-  'agent-stopped': {
-    agent: z.string().nullable(),
-    by: z.string(),
-  },
-  'agent-resumed': {
-    agent: z.string().nullable(),
-    by: z.string(),
-  },
-  'agent-hired': {
-    /** Its slug. It answers in this conversation only (docs/guides/work-with-conversations.md). */
-    agent: z.string(),
-    name: z.string(),
-    description: z.string(),
-    persona: z.string(),
-    /** Names and patterns, all within those of its maker. */
-    tools: z.array(z.string()),
-    model: z.string(),
-    budget: hireBudgetSchema.optional(),
-    /** Id of the author: the agent or person who hired it. */
-    by: z.string(),
-    /** Number of hires from a configured agent or a person to this one: 1 or more. */
-    depth: z.int().positive(),
-  },
-  'agent-dismissed': {
-    agent: z.string(),
-    by: z.string(),
-    reason: z.string().optional(),
-  },
-  /** The configuration of these agents was replaced (docs/guides/configure-agents.md). */
-  'team-changed': {
-    agents: z.array(teamChangeSchema),
-  },
-} as const;
-
 const indexList = z.array(z.int().nonnegative());
 const indexRanges = z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative()]));
 
@@ -522,7 +486,38 @@ const fields = {
     /** The name of an imported file; `from` is then this conversation (FORK-4). */
     file: z.string().optional(),
   },
-  ...teamFields,
+  'agent-stopped': {
+    agent: z.string().nullable(),
+    by: z.string(),
+  },
+  'agent-resumed': {
+    agent: z.string().nullable(),
+    by: z.string(),
+  },
+  'agent-hired': {
+    /** Its slug. It answers in this conversation only (docs/guides/work-with-conversations.md). */
+    agent: z.string(),
+    name: z.string(),
+    description: z.string(),
+    persona: z.string(),
+    /** Names and patterns, all within those of its maker. */
+    tools: z.array(z.string()),
+    model: z.string(),
+    budget: hireBudgetSchema.optional(),
+    /** Id of the author: the agent or person who hired it. */
+    by: z.string(),
+    /** Number of hires from a configured agent or a person to this one: 1 or more. */
+    depth: z.int().positive(),
+  },
+  'agent-dismissed': {
+    agent: z.string(),
+    by: z.string(),
+    reason: z.string().optional(),
+  },
+  /** The configuration of these agents was replaced (docs/guides/configure-agents.md). */
+  'team-changed': {
+    agents: z.array(teamChangeSchema),
+  },
   note: {
     content: z.string(),
     /** A late result has its call, its tool, and the file with the full text if it is large. */

@@ -8,6 +8,7 @@ import {
   MODES,
   type Mode,
   ParleyError,
+  type RequestOf,
 } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { ask } from '../../find-daemon.ts';
@@ -33,9 +34,6 @@ export function addFeedback(program: Command, act: Act): void {
     .argument('<index>', 'the index of the answer', entryIndex)
     .addArgument(new Argument('<rating>', 'none takes it back').choices(FEEDBACK))
     .option('--note <text>', 'what was right or wrong');
-  interface FeedbackOptions extends ActorOptions {
-    readonly note?: string;
-  }
   addActorOptions(added);
   ask(
     act,
@@ -46,7 +44,7 @@ export function addFeedback(program: Command, act: Act): void {
       conversation: string,
       index: number,
       value: FeedbackValue,
-      options: FeedbackOptions,
+      options: ActorOptions & Pick<RequestOf<'feedback'>, 'note'>,
     ) => {
       const request = { conversation, index, value, note: options.note, ...actorOf(context, options) };
       context.result(await client.request('feedback', request), () => `${conversation} ${index}: ${value}`);
@@ -54,11 +52,7 @@ export function addFeedback(program: Command, act: Act): void {
   );
 }
 
-interface ModeOptions extends ActorOptions {
-  readonly agent?: string;
-  readonly workflow?: string;
-  readonly input?: string;
-}
+type ModeOptions = ActorOptions & Pick<RequestOf<'mode'>, 'agent' | 'workflow' | 'input'>;
 
 export function addMode(program: Command, act: Act): void {
   const added = ofConversation(program, 'mode', 'enter a mode')
@@ -79,10 +73,7 @@ export function addFork(program: Command, act: Act): void {
   const added = ofConversation(program, 'fork', about)
     .requiredOption('--as <id>', 'the id of the copy', conversationId)
     .option('--at <index>', 'the last entry of the copy (default: the newest)', entryIndex);
-  interface ForkOptions extends Pick<ActorOptions, 'publisher'> {
-    readonly as: string;
-    readonly at?: number;
-  }
+  type ForkOptions = Pick<ActorOptions, 'publisher'> & Pick<RequestOf<'fork'>, 'as' | 'at'>;
   addPublisherOption(added);
   ask(act, added, async (context, client, conversation: string, { as, at, ...who }: ForkOptions) => {
     const request = { conversation, as, at, ...actorOf(context, who) };
@@ -126,12 +117,10 @@ function noteLimits(context: Context, { agents }: ConversationDetail, agent: str
       );
 }
 
-interface HireOptions extends ActorOptions {
+interface HireOptions
+  extends ActorOptions,
+    Pick<RequestOf<'hire'>, 'name' | 'description' | 'tools' | 'model'> {
   readonly personaFile: string;
-  readonly name?: string;
-  readonly description?: string;
-  readonly tools?: string[];
-  readonly model?: string;
   readonly budgetTokens?: number;
   readonly budgetUsd?: number;
 }
@@ -162,9 +151,7 @@ export function addDismiss(program: Command, act: Act): void {
   const added = ofConversation(program, 'dismiss', about)
     .argument('<slug>', 'the hired agent')
     .option('--reason <text>', 'why');
-  interface DismissOptions extends ActorOptions {
-    readonly reason?: string;
-  }
+  type DismissOptions = ActorOptions & Pick<RequestOf<'dismiss'>, 'reason'>;
   addActorOptions(added);
   ask(act, added, async (context, client, conversation: string, agent: string, options: DismissOptions) => {
     const request = { conversation, agent, reason: options.reason, ...actorOf(context, options) };

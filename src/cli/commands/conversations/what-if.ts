@@ -22,12 +22,8 @@ import { count, money } from '../../render/cost.ts';
 import { firstLine, indent, type Palette, plural, printable, renderTable } from '../../render/text.ts';
 import { personaIn } from './steer.ts';
 
-interface WhatIfOptions {
-  readonly agent?: string;
-  readonly at?: RequestOf<'what-if'>['at'];
-  readonly model?: string;
-  readonly persona?: string;
-  readonly runs?: number;
+interface WhatIfOptions
+  extends Partial<Pick<RequestOf<'what-if'>, 'agent' | 'at' | 'model' | 'persona' | 'runs'>> {
   readonly fromAnswer?: boolean;
   readonly list?: boolean;
   readonly show?: string;
