@@ -22,6 +22,9 @@ const patient = { expect: { poll: { timeout: 30_000, interval: 10 } } };
 // Runs after `unit`.
 const later = { ...patient, sequence: { groupOrder: 1 } };
 
+// Tables print local times.
+process.env.TZ = 'UTC';
+
 export default defineConfig({
   test: {
     maxWorkers: Math.max(3, availableParallelism() - 1),

@@ -66,6 +66,12 @@ export const wholeNumber = numberMatching(/^[1-9]\d{0,14}$/, 'Give a whole numbe
 /** Milliseconds. */
 export const duration = parser(durationOf, `Give ${DURATION_FORM}.`);
 
+/** Without an offset, it is one of this time zone, as what is printed. */
+export const pointInTime = parser((value) => {
+  const time = new Date(/^\d{4}-\d\d-\d\d$/.test(value) ? `${value}T00:00` : value);
+  return /^\d{4}-/.test(value) && !Number.isNaN(time.getTime()) ? time.toISOString() : null;
+}, 'Give a time such as 2026-01-31 or 2026-01-31T12:00.');
+
 /** A number is a sequence, never a year. */
 export const skipUntil = parser((value): SkipUntil | null => {
   if (value === 'now') return { kind: 'now' };

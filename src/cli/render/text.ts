@@ -56,6 +56,13 @@ export function clockTime(iso: string): string {
   return Number.isNaN(date.getTime()) ? '--:--:--' : date.toTimeString().slice(0, 8);
 }
 
+/** Local date and time, `2026-11-22 05:00:07`. */
+export function dateTime(iso: string): string {
+  const date = new Date(iso);
+  const local = new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
+  return Number.isNaN(local.getTime()) ? '-' : local.toISOString().slice(0, 19).replace('T', ' ');
+}
+
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** Rows in aligned columns under their headings; the last column runs free. Paint is applied after measuring. */

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Entry } from '../../../src/client/index.ts';
 import { agent, fakeDaemon, parley, person, start } from './support.ts';
 
@@ -87,6 +87,31 @@ describe('turns', () => {
     ]);
     expect(out.trim().split('\n')).toHaveLength(4);
     expect(err).toContain('there may be more: only 3 are printed');
+  });
+
+  it('tables and filters of people have the time of their zone, in summer and in winter; programs get UTC', async () => {
+    const { TZ } = process.env;
+    onTestFinished(() => {
+      process.env.TZ = TZ;
+    });
+    process.env.TZ = 'America/New_York';
+    const asked = daemon();
+    const { out } = await parley(['turns', '--since', '2026-07-01', '--limit', '1'], { daemon: asked });
+    expect(out).toContain('2026-11-21 15:39');
+    await parley(['turns', '--since', '2026-11-21T15:00', '--json'], { daemon: asked });
+    const search = { hits: [], pending: 0 };
+    const searched = fakeDaemon({ search });
+    await parley(['search', 'x', '--after', '2026-11-21T10:00:00+02:00', '--before', '2026-12-01'], {
+      daemon: searched,
+    });
+    const bodies = [...asked.requests, ...searched.requests].map(({ body }) => body);
+    expect(bodies[0]).toMatchObject({ since: '2026-07-01T04:00:00.000Z' });
+    expect(bodies).toContainEqual(expect.objectContaining({ since: '2026-11-21T20:00:00.000Z' }));
+    expect(bodies.at(-1)).toMatchObject({
+      after: '2026-11-21T08:00:00.000Z',
+      before: '2026-12-01T05:00:00.000Z',
+    });
+    expect((await parley(['turns', '--since', 'yesterday'], { daemon: asked })).code).toBe(2);
   });
 
   it('`parley turns` prints CSV or JSON Lines', async () => {

@@ -9,11 +9,11 @@ import {
 } from '../../../client/index.ts';
 import type { Act } from '../../context.ts';
 import { ask } from '../../find-daemon.ts';
-import { conversationId, wholeNumber } from '../../options/options.ts';
+import { conversationId, pointInTime, wholeNumber } from '../../options/options.ts';
 import { money } from '../../render/cost.ts';
 import { oneLine } from '../../render/entry.ts';
 import { ageText, waitText } from '../../render/state.ts';
-import { type Palette, renderTable, voiceOf } from '../../render/text.ts';
+import { dateTime, type Palette, renderTable, voiceOf } from '../../render/text.ts';
 
 /** Lists conversations, and finds messages in them. */
 
@@ -58,7 +58,7 @@ export async function allConversations(
 }
 
 /** `2026-11-22 05:00` */
-export const minuteOf = (iso: string): string => iso.slice(0, 16).replace('T', ' ');
+export const minuteOf = (iso: string): string => dateTime(iso).slice(0, 16);
 
 function cells(row: ConversationSummary, now: number): string[] {
   const { id, title, phase, mode, activeAgent, length, tokens, usd, unpricedCalls, updatedAt } = row;
@@ -124,7 +124,7 @@ export function addTurns(program: Command, act: Act): void {
     .option('--outcome <outcome>', 'running, waiting, completed, failed, aborted or limited')
     .option('--tool <name>', 'only turns that called this tool, or one of a pattern: mcp__github__*')
     .option('--rated <up|down>', 'only turns with an answer that a person rated so')
-    .option('--since <time>', 'only turns from this time on: 2026-01-31, or with a time of day')
+    .option('--since <time>', 'only turns from this time on: 2026-01-31, or with a time of day', pointInTime)
     .option('--limit <n>', 'at most this many turns', wholeNumber, 100)
     .option('--csv', 'print comma-separated values');
   ask(act, added, async (context, client, { in: conversation, limit, csv, ...filters }: TurnsOptions) => {
@@ -175,8 +175,12 @@ export function addSearch(program: Command, act: Act): void {
     .option('--agent <slug>', 'only messages of this agent')
     .option('--person <name>', 'only messages of this person: the name or the id')
     .option('--phase <phase>', 'only messages in this phase')
-    .option('--after <time>', 'only messages from this time on: 2026-01-31, or with a time of day')
-    .option('--before <time>', 'only messages before this time')
+    .option(
+      '--after <time>',
+      'only messages from this time on: 2026-01-31, or with a time of day',
+      pointInTime,
+    )
+    .option('--before <time>', 'only messages before this time', pointInTime)
     .option('--limit <n>', 'at most this many messages (default: 20)', wholeNumber);
   ask(
     act,

@@ -19,7 +19,15 @@ import { entryIndex, ofConversation, parser } from '../../options/options.ts';
 import { actorOf, addPublisherOption } from '../../options/publisher.ts';
 import { createSpinner, untilSignal } from '../../output/terminal.ts';
 import { count, money } from '../../render/cost.ts';
-import { firstLine, indent, type Palette, plural, printable, renderTable } from '../../render/text.ts';
+import {
+  dateTime,
+  firstLine,
+  indent,
+  type Palette,
+  plural,
+  printable,
+  renderTable,
+} from '../../render/text.ts';
 import { personaIn } from './steer.ts';
 
 interface WhatIfOptions
@@ -181,7 +189,7 @@ function renderWhatIfs(whatIfs: readonly WhatIfSummary[], palette: Palette): str
     whatIfs.map((one) => {
       const { same, different, diverged, failed, interrupted } = one.changed;
       const other = different + diverged + failed + interrupted;
-      const texts = [one.id, one.startedAt.slice(0, 19), one.state, one.agent, changeOf(one)];
+      const texts = [one.id, dateTime(one.startedAt), one.state, one.agent, changeOf(one)];
       return [...texts, ...[one.turns, one.runs, same, other].map(count), costOf([one.control, one.changed])];
     }),
     palette.bold,

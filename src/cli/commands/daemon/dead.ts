@@ -10,6 +10,7 @@ import type { Act, Context } from '../../context.ts';
 import { ask } from '../../find-daemon.ts';
 import { conversationId, publisherName, wholeNumber } from '../../options/options.ts';
 import {
+  dateTime,
   firstLine,
   indent,
   type Palette,
@@ -166,7 +167,7 @@ const REASON_WIDTH = 80;
 
 function deadLetterTable(letters: readonly DeadLetterSummary[], paint: (text: string) => string): string {
   const rows = letters.map(({ sequence, at, publisher, conversation, size, code, reason }) => [
-    ...[String(sequence), timeOf(at), publisher, conversation, String(size), code],
+    ...[String(sequence), dateTime(at), publisher, conversation, String(size), code],
     firstLine(reason, REASON_WIDTH),
   ]);
   return renderTable(HEADINGS, rows, paint);
@@ -182,7 +183,7 @@ export function deadLetterLines(letter: DeadLetterDetail, palette: Palette): str
       ? `the beginning of ${plural(size, 'byte')}; the rest was cut${place}`
       : `${plural(size, 'byte')}${place}`;
   return [
-    palette.bold(`${sequence}  ${publisher} → ${conversation}  ${timeOf(at)}`),
+    palette.bold(`${sequence}  ${publisher} → ${conversation}  ${dateTime(at)}`),
     `${palette.red(printable(code))}  ${printable(reason)}`,
     ...(hint === undefined ? [] : [indent(printable(hint), '  ')]),
     ...(id === undefined ? [] : [`id ${printable(id)}`]),
@@ -190,8 +191,4 @@ export function deadLetterLines(letter: DeadLetterDetail, palette: Palette): str
     '',
     printable(letter.original),
   ];
-}
-
-function timeOf(iso: string): string {
-  return iso.slice(0, 19).replace('T', ' ');
 }
