@@ -241,7 +241,7 @@ export class Api {
     const { state } = worker;
     const [summary] = state.newestSummary === null ? [] : worker.entries(state.newestSummary, 1);
     const { roster } = this.daemon.team.for(state).sources;
-    const document = conversationDocument(id, state, worker.entries(0, 50), roster, summary);
+    const document = conversationDocument(id, state, worker.entries(), roster, summary);
     const files = await this.daemon.store.blobs.of(id);
     if (files.length === 0) return document;
     const bytes = files.reduce((sum, { size }) => sum + size, 0);

@@ -49,6 +49,16 @@ describe('the request API', () => {
     expect(await ask(endpoint, body)).toMatchObject(refusedWith('BAD_REQUEST', endpoint, /\w/));
   });
 
+  it('the state document of a long conversation names the limit that ended the last turn of an agent', async () => {
+    const limited = createDaemon({ limits: { tokensPerConversation: 1 } });
+    const post = { conversation: 'demo', publisher: 'alice', content: 'aside' };
+    for (let n = 0; n < 60; n++) await limited.request('post', { ...post, includeInContext: false });
+    await limited.request('post', post);
+    await expect
+      .poll(() => limited.request('conversation', { conversation: 'demo' }))
+      .toMatchObject({ body: { agents: { pm: { status: 'limited', limit: 'tokensPerConversation' } } } });
+  });
+
   it('turns are a table across conversations, in pages, newest conversation first, with filters', async () => {
     await talk('one');
     await talk('two');
