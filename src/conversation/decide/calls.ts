@@ -416,6 +416,9 @@ export function callerCallsOf(
   return found.length > 0 ? found : undefined;
 }
 
+/** The parameters of a tool that has none. */
+const ANY = {};
+
 /** The caller is not asked for a call with wrong arguments. */
 function checkCallersCall(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
   const parsed = readArguments(call.arguments);
@@ -428,7 +431,6 @@ function checkCallersCall(builder: DecisionBuilder, turn: Turn, call: OpenCall):
   const known = brought?.type === 'message' ? brought.tools : undefined;
   const tool = known?.find(({ name }) => name === call.name);
   const { tools } = builder.context;
-  const wrong =
-    tool?.parameters && tools.argumentsFault?.(tool.name, tool.parameters, parsed.value, 'caller');
+  const wrong = tools.argumentsFault?.(call.name, tool?.parameters ?? ANY, parsed.value, 'caller');
   if (wrong) refuse(builder, turn, call, 'INVALID_ARGUMENTS', wrong);
 }

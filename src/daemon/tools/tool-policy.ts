@@ -28,6 +28,7 @@ import {
 import {
   foldPath,
   inOneLine,
+  isRecord,
   type JsonRecord,
   type LinearPattern,
   linearPattern,
@@ -212,11 +213,15 @@ function argumentsFault(): NonNullable<ToolRules['argumentsFault']> {
   };
   const checks = new WeakMap<JsonRecord, ValueCheck>();
   return (name, schema, given, by) => {
+    if (isRecord(given) && hasReplacedArguments(given)) return tooLarge(name);
     const check = checks.get(schema) ?? valueCheck(schema, budgets[by], name);
     checks.set(schema, check);
     return check(given) ?? null;
   };
 }
+
+const tooLarge = (name: string) =>
+  `the arguments of ${name} were too large, so it was not run: do it in smaller steps`;
 
 function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judgement {
   const { agent, name, available } = request;
@@ -235,10 +240,7 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
   if (!parsed.ok)
     return refuse('INVALID_ARGUMENTS', `the arguments of ${name} are not a JSON object: ${parsed.why}`);
   if (hasReplacedArguments(parsed.value)) {
-    return refuse(
-      'ARGUMENTS_TOO_LARGE',
-      `the arguments of ${name} were too large, so it was not run: do it in smaller steps`,
-    );
+    return refuse('ARGUMENTS_TOO_LARGE', tooLarge(name));
   }
   const wrong = toolbox.check(name, parsed.value);
   if (wrong) return refuse('INVALID_ARGUMENTS', wrong);

@@ -550,6 +550,14 @@ function answer(core: ToolCore, result: Answer): Reply | undefined {
   return core.do({ type: 'answer-calls', results: [{ call, ...result }], by: PERSON }).reply;
 }
 
+it('CALLER-CALLS-2: the arguments of a tool without parameters are checked, too', () => {
+  const core = new ToolCore(['pm', 'dev'], false);
+  core.judge.argumentsFault = () => 'too large';
+  core.post('go', { by: PERSON.id, tools: [{ name: 'theirs' }] });
+  called(core);
+  expect(core.result('theirs')).toContain('too large');
+});
+
 describe('a repetition of a result of a caller', () => {
   const first: Answer = { content: 'seen', files: [A] };
 

@@ -420,6 +420,13 @@ describe('GRANTS-1: what an approval covers beyond its call', () => {
   });
 });
 
+it('LARGE-3: a caller is not asked for a call whose arguments became a file, whatever its schema', () => {
+  const { argumentsFault } = toolRules(listing([]), toolbox);
+  const given = { arguments_too_large: '{"text":"aaa' };
+  expect(argumentsFault?.('mine', {}, given, 'caller')).toContain('the arguments of mine were too large');
+  expect(argumentsFault?.('mine', {}, { text: 'a' }, 'caller')).toBeNull();
+});
+
 it('a caller whose schema takes long takes no time from the checks of servers and workflows (JSON-SCHEMA-1)', () => {
   let [now, step] = [0, 2_000];
   vi.spyOn(performance, 'now').mockImplementation(() => {
