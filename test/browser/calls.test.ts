@@ -639,11 +639,12 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       await cards.nth(place).getByRole('button', { name: 'Edit arguments' }).click();
       await cards.nth(place).getByLabel('New command').fill('');
     }
+    await page.keyboard.press('Escape');
     for (const key of ['a', 'd']) {
-      await page.keyboard.press('Escape');
       for (const arrow of ['ArrowUp', 'ArrowDown']) await page.keyboard.press(arrow);
       await pressAlone(page, key);
       await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Several calls wait here.');
+      await page.getByRole('alert').getByRole('button', { name: 'Dismiss' }).click();
     }
     expect(await cards.count()).toBe(3);
   });
