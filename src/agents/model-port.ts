@@ -122,21 +122,19 @@ export interface PartialAnswer {
 
 export type ModelOutcome =
   | { readonly kind: 'answered'; readonly answer: ModelAnswer }
-  | {
+  | ({
       readonly kind: 'failed';
       /** `RATE_LIMITED`, `PROVIDER_ERROR`, `NETWORK_ERROR`, `TIMEOUT`, `UNAUTHORIZED`, `NOT_FOUND`, `BAD_REQUEST`, `CONTEXT_TOO_LONG`, `STREAM_BROKEN`, `INVALID_RESPONSE` … */
       readonly code: string;
       /** For a person: what happened and what to do. Contains no key. */
       readonly message: string;
       readonly partial: PartialAnswer;
-      /** As of an answer. */
-      readonly prompt?: SentPrompt;
       /** Whether a retry may help; never after the first delta. `afterMs`: from the provider (Retry-After). */
       readonly retryable: boolean;
       readonly afterMs?: number;
       /** Attempts that the adapter made within this call; default 1. */
       readonly tries?: number;
-    }
+    } & Pick<ModelAnswer, 'sessionId' | 'reported' | 'prompt'>)
   | { readonly kind: 'aborted'; readonly partial: PartialAnswer };
 
 export interface Model {

@@ -121,6 +121,8 @@ const agentMessageSchema = z.discriminatedUnion('type', [
     type: z.literal('failed'),
     code: text.default('AGENT_FAILED'),
     message: text.default(''),
+    sessionId: sessionShape.optional().catch(undefined),
+    reported: reportedCalls.catch(undefined),
     prompt: sentPromptSchema.optional().catch(undefined),
   }),
 ]);

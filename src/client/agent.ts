@@ -73,7 +73,7 @@ export interface AgentAnswer {
   readonly finishReason?: string;
 }
 
-/** Answers a turn. An error that it throws is the turn's failure, with its `code` if it has one. */
+/** Answers a turn. An error that it throws is the turn's failure, with its `code` and `soFar` (`AgentProgress`) if it has them. */
 export type AgentHandler = (
   turn: AgentTurn,
 ) => Promise<string | AgentAnswer | undefined> | string | AgentAnswer | undefined;
@@ -219,8 +219,8 @@ class OfferedTurn {
       return { type: 'final', ...(typeof answer === 'string' ? { content: answer } : onlyAnswer(answer)) };
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'AGENT_FAILED';
-      const prompt = error instanceof Error && 'prompt' in error ? error.prompt : undefined;
-      return { type: 'failed', code, message: messageOf(error), prompt };
+      const { soFar = {} } = Object(error) as { readonly soFar?: AgentProgress };
+      return { type: 'failed', code, message: messageOf(error), ...soFar };
     }
   }
 

@@ -132,6 +132,25 @@ describe('a coding agent in the team', () => {
     expect(second).toMatchObject({ session: 'continued', texts });
   });
 
+  it('a failure keeps what was done, and the session, which continues in a new process', async () => {
+    await post('c11', 'edit c11.txt hello && crash', 'dev');
+    await followUntil(client, 'c11', isAsking);
+    await client.request('answer', { approvalId: await approvalOf('c11'), answer: 'approve' });
+    const failed = (await followUntil(client, 'c11', over(1))).findLast(({ type }) => type === 'message');
+    expect(failed).toMatchObject({
+      partType: 'error',
+      content: expect.stringContaining('ended in the middle of a turn'),
+      reported: [{ title: 'Edit c11.txt', status: 'completed' }],
+    });
+    await post('c11', 'go on', 'dev');
+    const entries = await followUntil(client, 'c11', over(2));
+    const answers = ofType(entries, 'message').filter(({ role }) => role === 'assistant');
+    const sessions = answers.map(({ sessionId }) => sessionId);
+    expect(sessions.length).toBe(3);
+    expect(new Set(sessions).size).toBe(1);
+    expect(checkLog(await project.logFile('c11'))).toEqual([]);
+  });
+
   it('is told its persona again after it was changed', async () => {
     await post('c10', 'first words of c10', 'gone');
     await followUntil(client, 'c10', over(1));

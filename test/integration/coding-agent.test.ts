@@ -332,6 +332,17 @@ describe('a coding agent', () => {
     expect(reported?.map(({ title }) => title)).toEqual(titles);
   });
 
+  it('a turn that fails says in which session, and what was done', async () => {
+    const { agent } = await agentWith();
+    await expect(agent.handle(turnOf('edit a.txt hello && crash').turn)).rejects.toMatchObject({
+      code: 'ACP_AGENT_ENDED',
+      soFar: {
+        sessionId: expect.stringMatching(/^s-/),
+        reported: [{ title: 'Edit a.txt', status: 'completed', result: expect.stringContaining('+hello') }],
+      },
+    });
+  });
+
   it('a session that the agent lost while it runs is loaded again', async () => {
     const { agent, folder } = await agentWith();
     const { sessionId } = await agent.handle(turnOf('hello').turn);

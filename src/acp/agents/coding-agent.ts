@@ -12,6 +12,7 @@ import {
   type FilePart,
   fileLine,
   permissionIn,
+  type ReportedCall,
   reportedUsageSchema,
   type SentPrompt,
   type Usage,
@@ -22,6 +23,7 @@ import { type AgentCommand, AgentConnection, START_MS } from './connection.ts';
 import { permission, permitCall } from './permission.ts';
 import {
   type AcpAnswer,
+  type AcpProgress,
   type FileStore,
   type OfferedTurn,
   promptFor,
@@ -84,6 +86,16 @@ function takePrompt(running: Running): Pick<AcpAnswer, 'prompt'> {
   return prompt ? { prompt } : {};
 }
 
+/** What the log has of a turn that a call may end, or that fails. */
+function soFarOf(running: Running, reported: readonly ReportedCall[]): AcpProgress {
+  const { session: sessionId } = running;
+  return {
+    ...(sessionId !== undefined && { sessionId }),
+    ...(reported.length > 0 && { reported }),
+    ...takePrompt(running),
+  };
+}
+
 interface Session {
   readonly id: string;
   /** It was told nothing yet. */
@@ -142,7 +154,7 @@ export class CodingAgent {
       if (turn.signal.aborted) this.#withdraw(running);
       turn.signal.throwIfAborted();
       if (error instanceof RequestError && connection.reopens) this.#sessions.delete(turn.conversation); // CODING-AGENT-2
-      throw Object.assign(connection.failure(error), takePrompt(running));
+      throw Object.assign(connection.failure(error), { soFar: soFarOf(running, running.updates.calls) });
     } finally {
       running.silence.end();
       this.#tools.end(turn.conversation);
@@ -330,14 +342,9 @@ export class CodingAgent {
 
   /** What was said and done before the call belongs to it. */
   #call(running: Running, call: ToolRequest): Promise<CallResult> {
-    const { turn, updates, silence, session } = running;
+    const { turn, updates, silence } = running;
     return silence.during(async () => {
-      const reported = updates.takeEnded();
-      const soFar = {
-        ...(session !== undefined && { sessionId: session }),
-        ...(reported.length > 0 && { reported }),
-        ...takePrompt(running),
-      };
+      const soFar = soFarOf(running, updates.takeEnded());
       const arrived = turn.news.length;
       const [result] = await turn.callTools([call], updates.takeText() || undefined, soFar);
       const given = turn.news.slice(arrived).filter(isOfResult);
@@ -353,7 +360,7 @@ export class CodingAgent {
 function withNextStep(error: unknown): never {
   if (!(error instanceof ParleyError) || error.hint === undefined) throw error;
   const told = new ParleyError(error.code, `${error.message}. Next step: ${error.hint}`, { cause: error });
-  throw Object.assign(told, 'prompt' in error && { prompt: error.prompt });
+  throw Object.assign(told, 'soFar' in error && { soFar: error.soFar });
 }
 
 const FINISH: Readonly<Record<StopReason, string>> = {

@@ -142,6 +142,13 @@ export class Updates {
     return text;
   }
 
+  /** Those of a turn that fails: their files are only named. */
+  get calls(): ReportedCall[] {
+    return keptReports(
+      [...this.#calls.values()].map((call) => reported(call, call.content?.map(contentText))),
+    );
+  }
+
   /** ACP-UPDATES-4 */
   takeEnded(): ReportedCall[] {
     const ended = [...this.#calls.values()].filter(

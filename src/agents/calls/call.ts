@@ -68,6 +68,8 @@ export async function callModel(
         code: outcome.code,
         message: outcome.message,
         partial: outcome.partial.content,
+        sessionId: outcome.sessionId,
+        reported: outcome.reported,
         prompt: outcome.prompt,
         afterMs: outcome.afterMs,
         ...report,

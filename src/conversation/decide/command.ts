@@ -140,10 +140,10 @@ export type Command =
       readonly code: string;
       readonly message: string;
       readonly partial: string;
-      readonly prompt?: SentPrompt | undefined;
       /** The wait that the provider asks for. Milliseconds. */
       readonly afterMs?: number | undefined;
-    } & CallReport)
+    } & CallReport &
+      Pick<Answer, 'sessionId' | 'reported' | 'prompt'>)
   /** As `model-failed`, where another candidate is left: it is asked next. */
   | ({ readonly type: 'attempt-failed' } & FailedAttempt &
       Omit<CallReport, 'requestHash' | 'estimatedTokens'>)

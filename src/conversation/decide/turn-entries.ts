@@ -73,11 +73,15 @@ export function addAnswer(builder: DecisionBuilder, report: CallReport, fields: 
 export function addFailure(
   builder: DecisionBuilder,
   report: CallReport,
-  failure: ModelFailure & { readonly prompt?: SentPrompt | undefined },
+  failure: ModelFailure & Pick<Answer, 'sessionId' | 'reported' | 'prompt'>,
   partial = '',
 ): void {
   const content = failedAnswer(failure, partial);
-  addAnswer(builder, report, { content, partType: 'error', prompt: failure.prompt });
+  const { sessionId, reported, prompt } = failure;
+  addAnswer(builder, report, {
+    ...{ content, partType: 'error', prompt, reported: reported && [...reported] },
+    ...(sessionId ? { sessionId } : {}),
+  });
 }
 
 export interface ResultFields {

@@ -178,7 +178,7 @@ class LocalTurn implements RemoteChannel {
         type: 'failed',
         code: error instanceof Error && 'code' in error ? String(error.code) : 'AGENT_FAILED',
         message: messageOf(error),
-        ...(error instanceof Error && 'prompt' in error && { prompt: error.prompt as AcpAnswer['prompt'] }),
+        ...(Object(error) as { readonly soFar?: AcpProgress }).soFar,
       }),
     );
     clearInterval(beat);

@@ -119,7 +119,7 @@ export async function keptReport(
     if (answered.type !== 'model-answered') return answered;
     return { ...answered, answer: await keptAnswer(conversation, answered.answer, keeper, hasAttached) };
   }
-  if (sizeOf(command.partial) <= roomOf(keeper)) return command;
+  if (sizeOf(command) <= roomOf(keeper)) return command;
   return { ...command, partial: (await keepOrCut(conversation, command.partial, keeper)).text };
 }
 

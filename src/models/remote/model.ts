@@ -330,9 +330,10 @@ function failed(
           'INVALID_RESPONSE',
           `The agent ${agent} sent an invalid message: ${event.reason}. Fix the program of this agent.`,
         ];
-  const prompt = event.type === 'failed' ? event.prompt : undefined;
   const ended = { partial: { content: partial, reasoning: '' }, retryable: false };
-  return { kind: 'failed', code, message, ...ended, ...(prompt && { prompt }) };
+  if (event.type === 'invalid') return { kind: 'failed', code, message, ...ended };
+  const { sessionId } = event;
+  return { kind: 'failed', code, message, ...ended, ...(sessionId && { sessionId }), ...reportsOf(event) };
 }
 
 function failure(agent: string, last: Missed, partial: string, silenceMs: number): Failed {

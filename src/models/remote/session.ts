@@ -188,7 +188,7 @@ export type RemoteMessage =
     >)
   | ({ readonly type: 'failed'; readonly code: string; readonly message: string } & Pick<
       ModelAnswer,
-      'prompt'
+      'sessionId' | 'reported' | 'prompt'
     >);
 
 export type RemoteEvent =
