@@ -311,13 +311,14 @@ async function scan(
   const env = { ...environment, PARLEY_FILE_NAME: name.replaceAll('\0', '') };
   const limits = { timeout: TIME_LIMIT_MS, killSignal: 'SIGKILL', maxBuffer: MOST_OUTPUT_BYTES } as const;
   const fault = await new Promise<string | null>((resolve) => {
-    execFile(program, [...args, path], { ...limits, env }, (error, stdout, stderr) => {
+    const child = execFile(program, [...args, path], { ...limits, env }, (error, stdout, stderr) => {
       if (error === null) return resolve(null);
       const said = `${stdout}\n${stderr}`.split('\n').find((line) => line.trim() !== '');
       if (error.killed && error.signal) resolve(`the scan did not end in ${TIME_LIMIT_MS / 1_000} s`);
       else if (typeof error.code === 'number') resolve(said ?? `the scan ended with exit code ${error.code}`);
       else resolve(`the scan could not run: ${error.message}`);
     });
+    child.stdin?.end(); // a command that reads it must end
   });
   if (fault === null) return;
   throw new ParleyError('BLOB_REFUSED', `the file is refused: ${cut(inOneLine(fault), MOST_SHOWN)}`, {

@@ -171,6 +171,11 @@ describe('the command that scans files', () => {
     expect(await readFile(report, 'utf8')).toBe('content of a b; rm -rf.txt');
   });
 
+  it('has an empty input, so that one which reads it ends', async () => {
+    scanWith('sh', '-c', 'cat; test -s "$0"');
+    expect(await files.keep(Buffer.from('content'))).toMatchObject({ size: 7 });
+  }, 5_000);
+
   it('refuses with the first line that it prints, shown safely, and nothing is kept', async () => {
     scanWith('sh', '-c', "printf 'Eicar\\033[31m found\\nmore\\n'; exit 3");
     const part = files.keep(Buffer.from('abc'));
