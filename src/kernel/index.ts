@@ -11,7 +11,7 @@
  *   package                   the folder and the version of this package
  *   paging                    lists in messages of a limited size
  *   files                     directories, disk space, files of one owner, permissions
- *   nats-names                server lists and subject prefixes
+ *   nats-names, nats-streams  server lists; streams and what the server answers
  *   one-time-code             proof of knowledge of a key, accepted once
  *   traceparent               the trace context that messages carry
  */
@@ -24,6 +24,7 @@ export * from './json.ts';
 export * from './linear-pattern.ts';
 export * from './log.ts';
 export * from './nats-names.ts';
+export * from './nats-streams.ts';
 export * from './one-time-code.ts';
 export * from './package.ts';
 export * from './paging.ts';

@@ -7,7 +7,7 @@ import { ensureStreams } from '../../src/bus/nats/streams/streams.ts';
 import { createSubjects } from '../../src/bus/subjects.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 
-it('a server with little storage gets a smaller stream of dead letters, with a warning in the log (BUS-STREAMS-4)', async () => {
+it('a server with little storage gets a smaller stream of dead letters, with a warning in the log (NATS-STREAMS-4)', async () => {
   const store = await mkdtemp(join(tmpdir(), 'parley-little-'));
   const config = `jetstream { store_dir: ${JSON.stringify(store)}, max_file: 50000000 }`;
   const server = await startNatsServer({ plain: true, config });

@@ -366,7 +366,7 @@ describe('a JetStream store', () => {
 });
 
 describe('daemons that start at the same time on a new server', () => {
-  it('each of them opens the store that one of them creates (JETSTREAM-STREAMS-3)', async () => {
+  it('each of them opens the store that one of them creates (NATS-STREAMS-3)', async () => {
     for (let round = 0; round < 3; round++) {
       const server = await aServer();
       const stores = await Promise.all(Array.from({ length: 8 }, () => aStore(server.url)));

@@ -6,7 +6,16 @@ import {
   type NatsConnection,
   NatsError,
 } from 'nats';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import {
+  apiErrorCode,
+  isOutOfSpace,
+  MESSAGE_NOT_FOUND,
+  messageOf,
+  openManager,
+  ParleyError,
+  STREAM_NOT_FOUND,
+  WRONG_LAST_SEQUENCE,
+} from '../../kernel/index.ts';
 
 /**
  * Requests to the server, and what their errors mean.
@@ -54,7 +63,7 @@ export async function openBroker(options: BrokerOptions): Promise<Broker> {
   const { connection, watch, timeoutMs = TIMEOUT_MS } = options;
   const signal = options.signal ?? new AbortController().signal;
   try {
-    const manager = await managerOf(connection);
+    const manager = await openManager(connection);
     const answers = new Answers(
       () => (connection.info?.cluster ? TIMEOUT_MS : SILENT_MS),
       () => watch.isConnected,
@@ -68,18 +77,6 @@ export async function openBroker(options: BrokerOptions): Promise<Broker> {
   }
 }
 
-/** A server that was just started can lose the first question whether it has JetStream, so it is asked once more. */
-async function managerOf(connection: NatsConnection): Promise<JetStreamManager> {
-  const answered = await connection.jetstreamManager({ timeout: SILENT_MS }).then(
-    () => true,
-    (error: unknown) => {
-      if (error instanceof NatsError && error.code === ErrorCode.Timeout) return false;
-      throw error;
-    },
-  );
-  return connection.jetstreamManager({ checkAPI: !answered });
-}
-
 export type PublishOutcome =
   | { readonly kind: 'stored'; readonly sequence: number }
   /** The subject's last sequence is not the expected one. */
@@ -88,22 +85,11 @@ export type PublishOutcome =
   | { readonly kind: 'refused'; readonly cause: unknown }
   | { readonly kind: 'unknown'; readonly cause: unknown };
 
-export const STREAM_NOT_FOUND = 10059;
-const MESSAGE_NOT_FOUND = 10037;
-/** 10164 since 2.11 on streams with replicas. */
-const WRONG_LAST_SEQUENCE = new Set([10071, 10164]);
 /** Another write to the same subject is in progress. Sent since 2.11; retryable. */
 const WRITTEN_JUST_NOW = 10163;
-/** The stream, the account or the server is full. */
-const FULL = new Set([10023, 10028, 10047, 10077]);
-/** Or the message is too large. */
-const NO_ROOM = new Set([...FULL, 10054]);
+const TOO_LARGE = 10054;
 
-export function apiErrorCode(error: unknown): number | null {
-  return error instanceof NatsError ? (error.api_error?.err_code ?? null) : null;
-}
-
-/** Opens a bucket, which the client creates if it is missing. Repeated once: JETSTREAM-STREAMS-3. */
+/** Opens a bucket, which the client creates if it is missing. Repeated once: NATS-STREAMS-3. */
 export async function openBucket<T>(open: () => Promise<T>): Promise<T> {
   try {
     return await open();
@@ -177,7 +163,7 @@ function failedPublish(cause: unknown): PublishOutcome {
     return { kind: 'refused', cause };
   if (code === null || code === WRITTEN_JUST_NOW) return { kind: 'unknown', cause };
   const status = cause instanceof NatsError ? (cause.api_error?.code ?? 0) : 0;
-  return NO_ROOM.has(code) || (status >= 400 && status < 500)
+  return isOutOfSpace(cause) || code === TOO_LARGE || (status >= 400 && status < 500)
     ? { kind: 'refused', cause }
     : { kind: 'unknown', cause };
 }
@@ -188,7 +174,7 @@ export function storeError(error: unknown, doing: string): ParleyError {
   const code = apiErrorCode(error);
   const described = error instanceof NatsError ? error.api_error?.description : undefined;
   const message = `could not ${doing}: ${described ?? messageOf(error)}`;
-  if (code !== null && NO_ROOM.has(code)) {
+  if (isOutOfSpace(error) || code === TOO_LARGE) {
     return new ParleyError('STORE_FULL', message, {
       hint: 'free space on the disk of the nats-server, or raise the limits of its JetStream, the account or the stream',
       cause: error,
@@ -233,7 +219,7 @@ export class Answers {
       this.#faults.delete(about);
       return answer;
     } catch (error) {
-      if (isFull(error) || isUnanswered(error)) this.#note(about, error);
+      if (isOutOfSpace(error) || isUnanswered(error)) this.#note(about, error);
       else this.#faults.delete(about);
       throw error;
     } finally {
@@ -245,7 +231,7 @@ export class Answers {
   get fault(): ParleyError | null {
     const since = performance.now() - MEMORY_MS;
     for (const [about, { cause, at }] of this.#faults) {
-      if (at > since) return isFull(cause) ? storeError(cause, about) : silenceError(cause, about);
+      if (at > since) return isOutOfSpace(cause) ? storeError(cause, about) : silenceError(cause, about);
       this.#faults.delete(about);
     }
     return null;
@@ -254,10 +240,6 @@ export class Answers {
   #note(about: string, cause: unknown): void {
     if (this.#isConnected()) this.#faults.set(about, { cause, at: performance.now() });
   }
-}
-
-function isFull(error: unknown): boolean {
-  return FULL.has(apiErrorCode(error) ?? 0);
 }
 
 function isUnanswered(error: unknown): boolean {

@@ -1,6 +1,6 @@
 import { headers, nuid } from 'nats';
 import type { Entry } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { findStream, ParleyError } from '../../kernel/index.ts';
 import { archiveOf, migrationTarget, refuseUnfinishedMigration } from '../archive.ts';
 import type {
   ConversationStore,
@@ -13,7 +13,15 @@ import type {
 import { requireConversationId } from '../rules.ts';
 import { type BlobContents, bytesFrom, type ReachStorePoint, type Storage } from '../storage.ts';
 import { noteIn, openStore as openWith } from '../store.ts';
-import { type Broker, type BrokerOptions, maxBody, openBroker, publish, requireStored } from './broker.ts';
+import {
+  type Broker,
+  type BrokerOptions,
+  maxBody,
+  openBroker,
+  publish,
+  requireStored,
+  storeError,
+} from './broker.ts';
 import { BucketDocuments, createStreamAudit } from './documents.ts';
 import {
   firstAfter,
@@ -34,7 +42,7 @@ import {
   Placement,
   statusOf,
 } from './stream-log.ts';
-import { ANY, ensureStoreStreams, idOf, type StoreNames, streamConfigOf } from './streams.ts';
+import { ANY, ensureStoreStreams, idOf, type StoreNames } from './streams.ts';
 
 /**
  * The store on a JetStream server: each log is one subject of a stream, and nothing is kept on this machine.
@@ -208,7 +216,7 @@ export async function openStreamSource(options: JetStreamStoreOptions): Promise<
   const broker = await openBroker(options);
   const buckets = [`KV_${names.stateBucket}`, `OBJ_${names.outputBucket}`];
   for (const stream of [names.logStream, names.auditStream, ...buckets]) {
-    if ((await streamConfigOf(broker.manager, stream)) === null) throw missingSource(stream);
+    if ((await findStream(broker.manager.streams, stream, storeError)) === null) throw missingSource(stream);
   }
   const documents = await BucketDocuments.open(broker, names, { mayCreate: false });
   await refuseUnfinishedMigration(`stream ${names.logStream}`, documents);

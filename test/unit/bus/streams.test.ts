@@ -36,7 +36,7 @@ describe('creating the streams', () => {
     expect(echo.created).toBe('now');
   });
 
-  it('the stream check refuses a server that drops a setting silently (BUS-STREAMS-3)', async () => {
+  it('the stream check refuses a server that drops a setting silently (NATS-STREAMS-2)', async () => {
     await expect(ensure(({ discard, ...config }) => config)).rejects.toMatchObject({
       code: 'STREAM_CONFIG_CONFLICT',
     });

@@ -13,7 +13,7 @@ import { findStream } from '../streams/streams.ts';
  * CAPACITY-2 At the limit the stream is closed by a `max_msg_size` of 1 byte, which refuses every post and removes none. It
  *    reopens at 75 % of the limit. One oversized post alone never closes it, because the newest settled post always stays. The
  *    limit can be exceeded by the posts that arrive between two looks.
- * CAPACITY-3 While no daemon runs, the message count of the stream is the limit (BUS-STREAMS-2).
+ * CAPACITY-3 While no daemon runs, the message count of the stream is the limit (BUS-STREAMS-1).
  * CAPACITY-4 Only settled posts are purged, and the last `margin` of them stay (BUS-PORT-2): on some server versions a stream that
  *    was purged to its end reuses old sequences after a crash. Nothing is purged after the stream was created again.
  * CAPACITY-5 Settled posts never fill the stream: while it is more than half full, in bytes or in posts, fewer of them stay; the

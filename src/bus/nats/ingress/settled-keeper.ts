@@ -1,5 +1,5 @@
 import type { NatsConnection, StreamInfo } from 'nats';
-import { messageOf, sleep } from '../../../kernel/index.ts';
+import { apiErrorCode, messageOf, sleep, WRONG_LAST_SEQUENCE } from '../../../kernel/index.ts';
 import type { BusLog, IngressStart, ReadingStore } from '../../port.ts';
 import type { OldPosts, RefusedRuns, SkippedPosts, SkipUntil, StreamPosition } from '../../post.ts';
 import {
@@ -13,7 +13,7 @@ import {
   startOf,
 } from '../../settled.ts';
 import type { Subjects } from '../../subjects.ts';
-import { apiErrorCode, brokerError, isForbidden, WRONG_LAST_SEQUENCE } from '../streams/broker-error.ts';
+import { brokerError, isForbidden } from '../streams/broker-error.ts';
 import { findMessage } from '../streams/streams.ts';
 import { type IngressSources, StreamConsumer, type StreamMessage, senderOf, timeOf } from './stored-posts.ts';
 

@@ -13,12 +13,18 @@ import {
   type StreamInfo,
   type Subscription,
 } from 'nats';
-import { messageOf, sleep } from '../../../kernel/index.ts';
+import {
+  apiErrorCode,
+  MESSAGE_NOT_FOUND,
+  messageOf,
+  STREAM_NOT_FOUND,
+  sleep,
+} from '../../../kernel/index.ts';
 import type { BusLog } from '../../port.ts';
 import type { Delivery } from '../../post.ts';
 import type { Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection.ts';
-import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
+import { brokerError } from '../streams/broker-error.ts';
 import { findMessage } from '../streams/streams.ts';
 import type { Capacity } from './capacity.ts';
 

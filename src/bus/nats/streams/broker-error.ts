@@ -1,16 +1,7 @@
 import { ErrorCode, NatsError } from 'nats';
-import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import { apiErrorCode, isOutOfSpace, LIMIT_REQUIRED, messageOf, ParleyError } from '../../../kernel/index.ts';
 
-/** JetStream's error numbers. Unlike the error texts they are the same in all versions. */
-export const STREAM_NOT_FOUND = 10059;
-export const MESSAGE_NOT_FOUND = 10037;
-/** Compare-and-set failed. 10164 since 2.11 on streams with replicas. */
-export const WRONG_LAST_SEQUENCE: ReadonlySet<number> = new Set([10071, 10164]);
 const SUBJECTS_OVERLAP = 10065;
-/** The account, the server, its disk or a stream has no storage left. */
-const OUT_OF_SPACE = new Set([10023, 10028, 10047, 10077]);
-/** `max_bytes_required` of an account. */
-export const LIMIT_REQUIRED = 10113;
 export const NOT_FOR_ACCOUNT = 10039;
 const NO_JETSTREAM = new Set([10035, NOT_FOR_ACCOUNT, 10076]);
 /** The cluster or one stream has no leader at the moment. */
@@ -22,16 +13,8 @@ const UNANSWERED = 'no JetStream server answers, or its cluster has no leader; n
 const UNANSWERED_HINT =
   'start more than half of the servers of the cluster, or enable JetStream (`nats-server -js`); then try again';
 
-export function isOutOfSpace(error: unknown): boolean {
-  return OUT_OF_SPACE.has(apiErrorCode(error) ?? 0);
-}
-
 function descriptionOf(error: unknown): string {
   return (error instanceof NatsError && error.api_error?.description) || messageOf(error);
-}
-
-export function apiErrorCode(error: unknown): number | null {
-  return error instanceof NatsError ? (error.api_error?.err_code ?? null) : null;
 }
 
 /** The request has no subscriber: there is no JetStream, or no stream for this subject. */

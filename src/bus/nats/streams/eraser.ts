@@ -1,9 +1,10 @@
 import type { JetStreamManager, StoredMsg } from 'nats';
+import { apiErrorCode, STREAM_NOT_FOUND } from '../../../kernel/index.ts';
 import { decodeDeadLetter } from '../../dead-letter.ts';
 import type { DeletedPosts, Erased, Eraser } from '../../port.ts';
 import type { StreamPosition } from '../../post.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
-import { apiErrorCode, brokerError, STREAM_NOT_FOUND } from './broker-error.ts';
+import { brokerError } from './broker-error.ts';
 import { findMessage, findStream } from './streams.ts';
 
 /** Limits of one run, so that it ends soon even if the server is slow. The next run continues. */

@@ -12,42 +12,34 @@ import {
   type StreamInfo,
 } from 'nats';
 import {
+  apiErrorCode,
+  ensureStream,
+  findStream as findStreamIn,
   isAtLeast,
+  MESSAGE_NOT_FOUND,
   messageOf,
+  openManager,
   ParleyError,
-  refuseOtherPrefix,
+  STREAM_NOT_FOUND,
   sleep,
-  streamConflict,
-  streamDifferences,
 } from '../../../kernel/index.ts';
 import type { BusLog } from '../../port.ts';
 import { ANY, createSubjects, type Subjects, streamsOf } from '../../subjects.ts';
 import { type NatsOptions, openNats } from '../connection/connection.ts';
 import {
-  apiErrorCode,
   brokerError,
   isForbidden,
-  isOutOfSpace,
   isUnanswered,
-  LIMIT_REQUIRED,
-  MESSAGE_NOT_FOUND,
   NO_LEADER,
   NO_PEERS,
   NOT_FOR_ACCOUNT,
-  STREAM_NOT_FOUND,
 } from './broker-error.ts';
 
 /**
  * The streams of the bus.
  *
- * BUS-STREAMS-1 Settings that correctness depends on are enforced on existing streams too. If the server refuses, the start
- *    fails and names the field, its value and the required value.
- * BUS-STREAMS-2 The number of messages is set only on a new stream; later an operator may change it. The byte limit of posts is
+ * BUS-STREAMS-1 The number of messages is set only on a new stream; later an operator may change it. The byte limit of posts is
  *    in `capacity.ts`.
- * BUS-STREAMS-3 Only settings that the server echoes count as set: old servers drop unknown ones silently.
- * BUS-STREAMS-4 If the server has too little storage for a new stream, a smaller one is requested, down to `LEAST_BYTES`.
- * BUS-STREAMS-5 If a stream cannot be created but exists afterwards, another daemon has created it. The server's error does not
- *    tell: it may name the stream or its subjects.
  */
 
 export interface StreamOptions {
@@ -56,117 +48,61 @@ export interface StreamOptions {
 
 /** Unlike a limit in bytes it is exact: at this number every post is refused, and none is dropped. */
 const MOST_POSTS = 1_000_000;
-/** A server with less storage cannot be used. */
-const LEAST_BYTES = 16 * 1024 ** 2;
 const DEAD_BYTES = 64 * 1024 ** 2;
 /** The minimum that servers accept. Broker-side ids would apply to all conversations at once. */
 const DUPLICATE_WINDOW_MS = 100;
-
-type Wanted = Pick<StreamConfig, 'name'> & Partial<StreamConfig>;
-interface StreamPlan {
-  readonly binding: Wanted;
-  readonly defaultRoom: Partial<StreamConfig>;
-  readonly log: BusLog | undefined;
-}
 
 /** Creates or updates the streams and returns the ingress stream. */
 export async function ensureStreams(
   manager: JetStreamManager,
   subjects: Subjects,
-  options: StreamOptions,
+  { log }: StreamOptions,
 ): Promise<StreamInfo> {
-  await ensureStream(manager, {
-    binding: binding(subjects.deadStream, subjects.dead(ANY, ANY), DiscardPolicy.Old),
+  const common = { log, error: brokerError };
+  await ensureStream(manager.streams, {
+    ...common,
+    binding: binding(subjects.deadStream, subjects.dead(ANY, ANY), { discard: DiscardPolicy.Old }),
     defaultRoom: { max_bytes: DEAD_BYTES, max_msgs: -1 },
-    log: options.log,
   });
-  await ensureStream(manager, {
-    binding: {
-      ...binding(subjects.settledStream, subjects.settled, DiscardPolicy.Old),
-      max_msgs_per_subject: 1,
-    },
+  const newest = { discard: DiscardPolicy.Old, max_msgs_per_subject: 1 };
+  await ensureStream(manager.streams, {
+    ...common,
+    binding: binding(subjects.settledStream, subjects.settled, newest),
     defaultRoom: { max_bytes: -1, max_msgs: -1 },
-    log: options.log,
   });
-  return ensureStream(manager, {
-    binding: {
-      ...binding(subjects.ingressStream, subjects.in(ANY, ANY), DiscardPolicy.New),
-      duplicate_window: nanos(DUPLICATE_WINDOW_MS),
-      max_bytes: -1,
-    },
+  const window = { duplicate_window: nanos(DUPLICATE_WINDOW_MS) };
+  return ensureStream(manager.streams, {
+    ...common,
+    binding: binding(subjects.ingressStream, subjects.in(ANY, ANY), { ...window, max_bytes: -1 }),
     defaultRoom: { max_msgs: MOST_POSTS },
-    log: options.log,
+    onUpdated({ name: stream, max_bytes: was = -1 }) {
+      if (was > 0)
+        log?.info(
+          { stream, was },
+          'the ingress stream is limited by ingress.maxBytes of parley.yaml from now on, not by its max_bytes',
+        );
+    },
   });
 }
 
-function binding(name: string, subject: string, discard: DiscardPolicy): Wanted {
+function binding(name: string, subject: string, more: Partial<StreamConfig>) {
   return {
     name,
     subjects: [subject],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    discard,
+    discard: DiscardPolicy.New,
     max_age: 0,
     max_msgs_per_subject: -1,
     allow_rollup_hdrs: false,
     deny_purge: false,
     sealed: false,
+    ...more,
   };
 }
 
-async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promise<StreamInfo> {
-  const name = plan.binding.name;
-  const found = await findStream(manager, name);
-  if (!found) return createStream(manager, plan);
-  for (const subject of plan.binding.subjects ?? [])
-    refuseOtherPrefix(name, found.config.subjects ?? [], subject);
-  const wanted = plan.binding;
-  if (streamDifferences(found.config, wanted).length === 0) return found;
-  let updated: StreamInfo;
-  try {
-    updated = await manager.streams.update(name, wanted);
-    if (wanted.max_bytes === -1 && found.config.max_bytes > 0)
-      plan.log?.info(
-        { stream: name, was: found.config.max_bytes },
-        'the ingress stream is limited by ingress.maxBytes of parley.yaml from now on, not by its max_bytes',
-      );
-  } catch (error) {
-    if ([null, LIMIT_REQUIRED].includes(apiErrorCode(error)))
-      throw brokerError(error, `update stream ${name}`);
-    throw streamConflict(found.config, wanted, error);
-  }
-  return confirmed(updated, wanted);
-}
-
-async function createStream(manager: JetStreamManager, plan: StreamPlan): Promise<StreamInfo> {
-  const wanted = { ...plan.binding, ...plan.defaultRoom };
-  try {
-    return confirmed(await manager.streams.add(wanted), wanted);
-  } catch (error) {
-    const isRefused = apiErrorCode(error) !== null;
-    if (isRefused && (await findStream(manager, plan.binding.name))) return ensureStream(manager, plan);
-    const bytes = wanted.max_bytes ?? 0;
-    const less = Math.floor(bytes / 2);
-    if (isOutOfSpace(error) && less >= LEAST_BYTES) {
-      const { name } = plan.binding;
-      plan.log?.warn(
-        { stream: name, wanted: bytes, asked: less },
-        'the server has too little storage: requesting a smaller stream',
-      ); // BUS-STREAMS-4
-      return createStream(manager, { ...plan, defaultRoom: { ...plan.defaultRoom, max_bytes: less } });
-    }
-    const room = bytes > 0 ? ` with room for ${bytes} bytes` : '';
-    throw brokerError(error, `create stream ${plan.binding.name}${room}`);
-  }
-}
-
-export async function findStream(manager: JetStreamManager, name: string): Promise<StreamInfo | null> {
-  try {
-    return await manager.streams.info(name);
-  } catch (error) {
-    if (apiErrorCode(error) === STREAM_NOT_FOUND) return null;
-    throw brokerError(error, `look up stream ${name}`);
-  }
+export function findStream(manager: JetStreamManager, name: string): Promise<StreamInfo | null> {
+  return findStreamIn(manager.streams, name, brokerError);
 }
 
 /** By its sequence, the next one of a subject from a sequence on, or the newest of a subject. Null: the stream does not have it. */
@@ -182,12 +118,6 @@ export async function findMessage(
     if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return null;
     throw brokerError(error, `read stream ${stream}`);
   }
-}
-
-/** BUS-STREAMS-3 */
-function confirmed(info: StreamInfo, wanted: Wanted): StreamInfo {
-  if (streamDifferences(info.config, wanted).length > 0) throw streamConflict(info.config, wanted);
-  return info;
 }
 
 const CHECK_TIMEOUT_MS = 3_000;
@@ -242,23 +172,10 @@ function unusable(reason: string, cause?: unknown): ParleyError {
   });
 }
 
-/** A server that answers at all does so within this time. Milliseconds. */
-const FIRST_ANSWER_MS = 1_200;
-
-/**
- * Rejects with `JETSTREAM_UNAVAILABLE` if the server does not answer. One that was just started can lose the first question
- * whether it has JetStream, so it is asked once more.
- */
+/** Rejects with `JETSTREAM_UNAVAILABLE` if the server does not answer. */
 export async function jetstreamManager(connection: NatsConnection): Promise<JetStreamManager> {
   try {
-    const answered = await connection.jetstreamManager({ timeout: FIRST_ANSWER_MS }).then(
-      () => true,
-      (error: unknown) => {
-        if (error instanceof NatsError && error.code === ErrorCode.Timeout) return false;
-        throw error;
-      },
-    );
-    return await connection.jetstreamManager({ checkAPI: !answered });
+    return await openManager(connection);
   } catch (error) {
     if (!isUnanswered(error)) throw error;
     throw new ParleyError('JETSTREAM_UNAVAILABLE', 'the connected server has no JetStream', {
