@@ -1,4 +1,12 @@
-import type { Block, FilePart, ReportedCall, SentPrompt, Usage, ViewMessage } from '../conversation/index.ts';
+import type {
+  AnswerSoFar,
+  Block,
+  FilePart,
+  ReportedCall,
+  SentPrompt,
+  Usage,
+  ViewMessage,
+} from '../conversation/index.ts';
 import type { ToolDefinition } from './tool-port.ts';
 
 export type { Block, OpaqueFields } from '../conversation/index.ts';
@@ -134,8 +142,8 @@ export type ModelOutcome =
       readonly afterMs?: number;
       /** Attempts that the adapter made within this call; default 1. */
       readonly tries?: number;
-    } & Pick<ModelAnswer, 'sessionId' | 'reported' | 'prompt'>)
-  | { readonly kind: 'aborted'; readonly partial: PartialAnswer };
+    } & AnswerSoFar)
+  | ({ readonly kind: 'aborted'; readonly partial: PartialAnswer } & AnswerSoFar);
 
 export interface Model {
   /** One attempt. Calls `onDelta` in order, never after it has resolved. */

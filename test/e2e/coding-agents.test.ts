@@ -3,11 +3,13 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
+import { sleep } from '../../src/kernel/index.ts';
 import { promptsOf } from '../support/acp/prompts.ts';
 import { shared, sharedFolder } from '../support/lifetime.ts';
 import { checkLog, followUntil, ofType } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
 import { startProject } from '../support/project.ts';
+import { until } from '../support/steps.ts';
 
 /** Coding agents that the daemon runs, as real processes beside a real daemon and its managed server. */
 
@@ -149,6 +151,21 @@ describe('a coding agent in the team', () => {
     expect(sessions.length).toBe(3);
     expect(new Set(sessions).size).toBe(1);
     expect(checkLog(await project.logFile('c11'))).toEqual([]);
+  });
+
+  it('a stop keeps what was done, and the session, which the next turn continues', async () => {
+    await post('c12', 'work build it', 'dev');
+    await until(async () => (await told('work build it')).length > 0);
+    await sleep(100); // its call follows
+    await client.request('stop', { conversation: 'c12', agent: 'dev', publisher: 'alice' });
+    const stopped = (await followUntil(client, 'c12', over(1))).findLast(({ type }) => type === 'message');
+    expect(stopped).toMatchObject({ role: 'assistant', content: '', reported: [{ title: 'build it' }] });
+    await client.request('resume', { conversation: 'c12', agent: 'dev', publisher: 'alice' });
+    await post('c12', 'hello', 'dev');
+    const entries = await followUntil(client, 'c12', over(2));
+    const sessions = ofType(entries, 'message').filter(({ role }) => role === 'assistant');
+    expect(sessions.map(({ sessionId }) => sessionId)).toEqual([expect.any(String), sessions[0]?.sessionId]);
+    expect(checkLog(await project.logFile('c12'))).toEqual([]);
   });
 
   it('is told its persona again after it was changed', async () => {

@@ -144,6 +144,7 @@ export class CodingAgent {
       remarks: [],
       silence: new Silence(this.#settings.idleSeconds, turn.signal),
     };
+    turn.reports?.(() => soFarOf(running, running.updates.calls));
     this.#tools.begin(turn.conversation, turn.tools, (call) => this.#call(running, call));
     try {
       const beginning = this.#sessionFor(turn, connection);

@@ -26,6 +26,8 @@ export interface OfferedTurn
     content?: string,
     soFar?: AcpProgress,
   ): Promise<readonly { readonly content: string }[]>;
+  /** Takes what says, when the turn is stopped, what was not reported before. Absent: nothing is asked then. */
+  reports?(soFar: () => AcpProgress): void;
 }
 
 export interface TurnMessage {

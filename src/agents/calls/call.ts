@@ -1,5 +1,6 @@
 import {
   type Answer,
+  type AnswerSoFar,
   type CallOutcome,
   type CallReport,
   type Candidate,
@@ -55,6 +56,8 @@ export async function callModel(
     requestHash: request.hash,
     ...facts,
   };
+  const { sessionId, reported, prompt }: AnswerSoFar = outcome.kind === 'answered' ? {} : outcome;
+  const progress = { sessionId, reported, prompt };
   switch (outcome.kind) {
     case 'answered':
       return {
@@ -68,14 +71,12 @@ export async function callModel(
         code: outcome.code,
         message: outcome.message,
         partial: outcome.partial.content,
-        sessionId: outcome.sessionId,
-        reported: outcome.reported,
-        prompt: outcome.prompt,
+        ...progress,
         afterMs: outcome.afterMs,
         ...report,
       };
     case 'aborted':
-      return { type: 'model-aborted', partial: outcome.partial.content, ...report };
+      return { type: 'model-aborted', partial: outcome.partial.content, ...progress, ...report };
   }
 }
 

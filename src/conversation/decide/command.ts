@@ -75,6 +75,9 @@ export interface Answer {
   readonly fullOutputPath?: string;
 }
 
+/** What an agent in another process did before its answer, also if there is none. */
+export type AnswerSoFar = Pick<Answer, 'sessionId' | 'reported' | 'prompt'>;
+
 /** The call of a report. A report of a turn that ended, or that another process resumed, changes nothing. */
 export interface CallReport {
   readonly agent: string;
@@ -143,7 +146,7 @@ export type Command =
       /** The wait that the provider asks for. Milliseconds. */
       readonly afterMs?: number | undefined;
     } & CallReport &
-      Pick<Answer, 'sessionId' | 'reported' | 'prompt'>)
+      AnswerSoFar)
   /** As `model-failed`, where another candidate is left: it is asked next. */
   | ({ readonly type: 'attempt-failed' } & FailedAttempt &
       Omit<CallReport, 'requestHash' | 'estimatedTokens'>)
@@ -152,7 +155,8 @@ export type Command =
       readonly partial: string;
       /** Set if a limit ended the call, not a person. */
       readonly limit?: { readonly name: string; readonly message: string };
-    } & CallReport)
+    } & CallReport &
+      AnswerSoFar)
   /** The view was too large for the model: replace parts of it by a summary or previews (V17). */
   | ({ readonly type: 'reduce-view'; readonly reduction: Reduction } & Omit<
       CallReport,

@@ -11,7 +11,15 @@ import { callerCallsOf } from './calls.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { risksOf } from './tools.ts';
-import { addAnswer, addAttempt, addFailure, addLimit, addResult, addSummary } from './turn-entries.ts';
+import {
+  addAnswer,
+  addAttempt,
+  addFailure,
+  addLimit,
+  addResult,
+  addSummary,
+  progressOf,
+} from './turn-entries.ts';
 import { advanceTurn, beginCalls, endTurn, runningTurn } from './turns.ts';
 
 /** Reports of effects: a model's answer, failure or abort, and a tool's result. False: nothing changed (TURNS-3). */
@@ -40,9 +48,7 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
     usage: answer.usage,
     model: answer.model,
     finishReason: answer.finishReason,
-    ...(answer.sessionId ? { sessionId: answer.sessionId } : {}),
-    reported: answer.reported && [...answer.reported],
-    prompt: answer.prompt,
+    ...progressOf(answer),
     ...(typed?.kind === 'valid' ? { value: typed.value } : {}),
     invalid,
     partType: failure ? 'error' : 'text',
@@ -108,11 +114,13 @@ export function attemptFailed(builder: DecisionBuilder, command: CommandOf<'atte
   return true;
 }
 
-/** An abort by a person is not an error (L16): the partial text stays. */
+/** An abort by a person is not an error (L16): the partial text stays, and what the agent reported. */
 export function modelAborted(builder: DecisionBuilder, command: CommandOf<'model-aborted'>): boolean {
   const turn = runningTurn(builder, command.agent, command.turnId);
   if (!turn) return false;
-  if (command.partial) addAnswer(builder, command, { content: command.partial, partType: 'text' });
+  const { partial: content, reported = [] } = command;
+  if (content || reported.length > 0)
+    addAnswer(builder, command, { content, partType: 'text', ...progressOf(command) });
   if (command.limit) addLimit(builder, turn, command.limit.name, command.limit.message);
   endTurn(builder, command.agent, command.limit ? 'limited' : 'aborted');
   return true;

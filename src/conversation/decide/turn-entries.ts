@@ -19,7 +19,7 @@ import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
 import { PREVIEW_LENGTH, titleFrom } from '../text/text.ts';
 import { AWAITED_TOOLS, toolError } from '../tools/conversation-tools.ts';
-import type { Answer, CallReport, FailedAttempt, Reduction } from './command.ts';
+import type { Answer, AnswerSoFar, CallReport, FailedAttempt, Reduction } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { withNotice } from './repeated-calls.ts';
 import { closeQuestion } from './server-questions.ts';
@@ -69,19 +69,23 @@ export function addAnswer(builder: DecisionBuilder, report: CallReport, fields: 
   });
 }
 
+export function progressOf({
+  sessionId,
+  reported,
+  prompt,
+}: AnswerSoFar): Pick<AnswerFields, 'sessionId' | 'reported' | 'prompt'> {
+  return { ...(sessionId ? { sessionId } : {}), reported: reported && [...reported], prompt };
+}
+
 /** L16: a failure is an entry with content, so that "continue" has an anchor. */
 export function addFailure(
   builder: DecisionBuilder,
   report: CallReport,
-  failure: ModelFailure & Pick<Answer, 'sessionId' | 'reported' | 'prompt'>,
+  failure: ModelFailure & AnswerSoFar,
   partial = '',
 ): void {
   const content = failedAnswer(failure, partial);
-  const { sessionId, reported, prompt } = failure;
-  addAnswer(builder, report, {
-    ...{ content, partType: 'error', prompt, reported: reported && [...reported] },
-    ...(sessionId ? { sessionId } : {}),
-  });
+  addAnswer(builder, report, { content, partType: 'error', ...progressOf(failure) });
 }
 
 export interface ResultFields {

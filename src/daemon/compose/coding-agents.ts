@@ -128,6 +128,7 @@ class LocalTurn implements RemoteChannel {
   readonly #news: OfferedTurn['news'][number][] = [];
   readonly #waiting = new Map<string, (results: RemoteResults) => void>();
   #calls: Promise<unknown> = Promise.resolve();
+  #soFar: () => AcpProgress = () => ({});
   #asked = 0;
   #pieces = 0;
 
@@ -148,6 +149,10 @@ class LocalTurn implements RemoteChannel {
     return true;
   }
 
+  soFar(): AcpProgress {
+    return this.#soFar();
+  }
+
   close(): void {
     this.#over.abort(new Error('the daemon has taken the turn back'));
   }
@@ -158,6 +163,9 @@ class LocalTurn implements RemoteChannel {
       ...shown,
       news: this.#news,
       signal: this.#over.signal,
+      reports: (soFar) => {
+        this.#soFar = soFar;
+      },
       write: (delta) => {
         if (delta === '') return;
         const call = this.#show(shown, { type: 'text', delta });

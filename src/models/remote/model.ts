@@ -6,7 +6,7 @@ import {
   SESSION_HEADER,
   type WireMessage,
 } from '../../agents/model-port.ts';
-import { contentOf, filesOf, keptReports, type Usage } from '../../conversation/index.ts';
+import { type AnswerSoFar, contentOf, filesOf, keptReports, type Usage } from '../../conversation/index.ts';
 import { abortable, type Clock, sleep, systemClock } from '../../kernel/index.ts';
 import {
   type OpenRemoteChannel,
@@ -192,7 +192,7 @@ class OfferedTurns implements RemoteModel {
       case 'silent':
         return 'silent';
       case 'aborted':
-        return this.#aborted(request, session.partial);
+        return this.#aborted(request, session.partial, session.soFar);
       case 'tool_call':
         session.expectResults(event);
         return toolCalls(event, request);
@@ -207,9 +207,9 @@ class OfferedTurns implements RemoteModel {
     }
   }
 
-  #aborted(request: ModelRequest, partial: string): ModelOutcome {
+  #aborted(request: ModelRequest, partial: string, soFar: AnswerSoFar = {}): ModelOutcome {
     this.#drop(request.turnId);
-    return { kind: 'aborted', partial: { content: partial, reasoning: '' } };
+    return { kind: 'aborted', partial: { content: partial, reasoning: '' }, ...soFar };
   }
 
   #drop(turnId: string): void {

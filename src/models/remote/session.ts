@@ -1,5 +1,5 @@
 import type { ModelAnswer, WireTool } from '../../agents/model-port.ts';
-import type { Part } from '../../conversation/index.ts';
+import type { AnswerSoFar, Part } from '../../conversation/index.ts';
 
 /**
  * One accepted offer, while its agent works on it.
@@ -62,6 +62,10 @@ export class RemoteSession {
   /** The calls for whose results the agent waits. */
   get pendingCalls(): readonly RemoteCall[] | null {
     return this.#pending?.calls ?? null;
+  }
+
+  get soFar(): AnswerSoFar {
+    return this.#channel.soFar?.() ?? {};
   }
 
   get isOurs(): boolean {
@@ -186,10 +190,7 @@ export type RemoteMessage =
   | ({ readonly type: 'final'; readonly parts?: readonly Part[] | undefined } & Partial<
       Omit<ModelAnswer, 'files' | 'toolCalls' | 'blocks'>
     >)
-  | ({ readonly type: 'failed'; readonly code: string; readonly message: string } & Pick<
-      ModelAnswer,
-      'sessionId' | 'reported' | 'prompt'
-    >);
+  | ({ readonly type: 'failed'; readonly code: string; readonly message: string } & AnswerSoFar);
 
 export type RemoteEvent =
   | { readonly type: 'alive' }
@@ -238,6 +239,8 @@ export interface RemoteChannel {
   close(how: 'done' | 'abort'): void;
   /** A program that this daemon runs: the usage that it reports is its own, also where it exceeds what was exchanged. */
   readonly isOurs?: true;
+  /** What its agent did since its last message. Absent: that is not known. */
+  soFar?(): AnswerSoFar;
 }
 
 export type OpenRemoteChannel = (agent: string) => RemoteChannel;
