@@ -494,7 +494,7 @@ function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]
   return entries.flatMap((entry) => {
     if (entry.type === 'approval-answered' && entry.call) {
       if (SETTLING.includes(entry.answer)) settledByWord.add(wireCallId(entry.call));
-      if (entry.answer === 'approve') approved.add(wireCallId(entry.call));
+      if (RELEASING.includes(entry.answer)) approved.add(wireCallId(entry.call));
     }
     const key = resultOf(entry);
     const found = key === null ? undefined : seen.get(key);
@@ -512,6 +512,8 @@ function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]
 const isNote = (content: string, result: string) =>
   content.slice(0, content.length - result.length).replace(APPROVERS_NOTE, '') === '';
 
+/** Answers to an approval that let the call run. */
+const RELEASING: readonly string[] = ['approve', 'rerun'];
 /** Answers to an approval that give the call a result of their own. */
 const SETTLING: readonly string[] = ['result', 'failed', 'expired'];
 /** Every result of the daemon for a call with an unknown outcome contains this. */

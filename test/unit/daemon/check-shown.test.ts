@@ -182,6 +182,7 @@ describe('the check of the audit log', () => {
       '[Ann changed the arguments of this call before it ran. command: left out]\n[Ann approved this call: "x"]\n',
     ])('but none that begins with a note of the person who approved the call: %j', (note) => {
       expect(check(word('approve'), of(`${note}three files\ufffd`))).toEqual([]);
+      expect(check(word('rerun'), of(`${note}three files\ufffd`))).toEqual([]);
       expect(check(word('approve'), of(`${note}two files`))).toHaveLength(1);
       expect(check(of(`${note}three files\ufffd`))).toHaveLength(1); // nobody approved it
       expect(check(word('approve'), of(`${note}more\nthree files\ufffd`))).toHaveLength(1);
