@@ -145,8 +145,11 @@ export function startTools(builder: DecisionBuilder, slug: string): void {
   if (!turn) return;
   for (const { call, judgement } of startableCalls(builder, turn)) {
     if (judgement.kind === 'run') startTool(builder, turn, call, judgement.risk, false);
-    else if (judgement.kind === 'refuse') refuse(builder, turn, call, judgement.code, judgement.message);
-    else if (requestApproval(builder, turn, call, judgement)) startTools(builder, slug);
+    else if (judgement.kind === 'ask' && !requestApproval(builder, turn, call, judgement)) return;
+    else {
+      if (judgement.kind === 'refuse') refuse(builder, turn, call, judgement.code, judgement.message);
+      startTools(builder, slug); // the next one is the first now
+    }
   }
 }
 

@@ -12,7 +12,6 @@ import {
   visitsOf,
 } from '../state/state.ts';
 import { nextItems, type WaitingEntry, type WaitingQueue } from '../state/waiting.ts';
-import { CLOSING_TOOLS } from '../tools/conversation-tools.ts';
 import { beginCall, canJoin, closeCall, isAwaited, isRunning } from './calls.ts';
 import type { CallReport } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
@@ -155,8 +154,6 @@ export function advanceTurn(builder: DecisionBuilder, slug: string): void {
   if (open.some(isRunning)) return;
   if (open.some(isAwaited))
     addTurnEnded(builder, turn, 'waiting'); // TURNS-5
-  else if (open.some((call) => !CLOSING_TOOLS.has(call.name)))
-    advanceTurn(builder, slug); // one was refused: look at the next
   else if (runClosingCall(builder, slug)) {
     endTurn(builder, slug, 'completed');
     abortBranches(builder, slug);

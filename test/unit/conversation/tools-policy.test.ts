@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Conversation, type Entry } from '../../../src/conversation/index.ts';
+import { Conversation, checkLaws, type Entry } from '../../../src/conversation/index.ts';
 import { typed } from './life.ts';
 import { PERSON } from './team-core.ts';
 import { ToolCore } from './tool-core.ts';
@@ -108,6 +108,19 @@ describe('a call that became forbidden', () => {
     if (word) core.answerApproval(name, word);
     expect([core.running(), codes(core)]).toEqual([[], ['FORBIDDEN']]);
     expect(core.result(name)).toContain('unknown');
+  });
+
+  it('an approved call runs although the one before it became forbidden, and a later one waits for a person', () => {
+    const core = new ToolCore();
+    core.judge.policy = 'ask everything';
+    core.post('go');
+    core.act('pm', 'working', ['unknown'], ['safe1'], ['safe2']);
+    core.answerApproval('safe1', 'approve');
+    core.judge.policy = 'by name';
+    core.answerApproval('unknown', 'approve');
+    expect(core.result('unknown')).toContain('TOOL_NOT_AVAILABLE');
+    expect([core.running(), core.pending()]).toEqual([['safe1'], ['safe2']]);
+    expect(checkLaws(core.entries)).toEqual([]);
   });
 
   it('a call that became forbidden before its start has no unknown outcome', () => {
