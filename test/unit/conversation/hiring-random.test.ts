@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { checkLaws, listsTool } from '../../../src/conversation/index.ts';
+import { checkLaws, listsTool, type TeamChange } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { card } from './core.ts';
+import { typed } from './life.ts';
 import { type Called, PERSON, TeamCore } from './team-core.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -12,7 +13,7 @@ const LIMITS = { depth: 2, agents: 3 };
 const small = fc.nat({ max: 7 });
 
 const step = fc.record({
-  kind: fc.constantFrom('act', 'act', 'act', 'act', 'post', 'dismiss', 'abort', 'finish', 'crash'),
+  kind: fc.constantFrom('act', 'act', 'act', 'act', 'post', 'dismiss', 'abort', 'finish', 'crash', 'reload'),
   pick: small,
   deeds: fc.array(
     fc.record({ kind: fc.constantFrom('hire', 'hire', 'dismiss', 'delegate', 'ask', 'look'), agent: small }),
@@ -41,9 +42,18 @@ function live(
     core.post('go', { to: [pickFrom([...core.conversation.roster.agents.keys()], pick) ?? 'pm'] });
   else if (kind === 'dismiss') core.do({ type: 'dismiss', agent: `w${pick}`, by: PERSON });
   else if (kind === 'crash') core.crash();
+  else if (kind === 'reload') reload(core);
   else if (kind === 'finish' && tool) core.finish(tool);
   else if (kind === 'abort' && call) core.abort(call);
   else if (call) core.actOn(call, 'w', deeds.map(called));
+}
+
+/** TEAM-CHANGE-2: no turn of an agent that is still there ends. */
+function reload(core: TeamCore): void {
+  const changes: TeamChange[] = [{ agent: 'pm', change: 'changed', parts: ['persona'] }];
+  const { entries } = core.do({ type: 'change-team', changes, by: PERSON });
+  const ended = typed(entries, 'turn-ended').map(({ agent }) => agent);
+  expect(ended.filter((agent) => core.conversation.roster.agents.has(agent))).toEqual([]);
 }
 
 /** HIRING-2, HIRING-6 and HIRING-7, computed from the entries alone. */

@@ -112,8 +112,18 @@ function teamRules(options: TeamOptions = {}): ConversationRules {
 }
 
 export class TeamCore extends Core {
+  /** The agents that it began with. */
+  readonly everybody: readonly string[];
+
   constructor(options: TeamOptions = {}, check = true) {
     super(teamRules(options), check);
+    this.everybody = [...this.rules.roster.agents.keys()];
+  }
+
+  /** The configuration has these agents from the next decision on. */
+  configure(slugs: readonly string[]): void {
+    const cards = slugs.map((slug) => card(slug, { tools: TOOLS }));
+    Object.assign(this.rules, { roster: createRoster(cards, this.rules.roster.defaultAgent) });
   }
 
   /** Answers the running model call of an agent, with calls or in words only. */

@@ -78,6 +78,10 @@ const teamStep = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant('resume' as const), pick: small, all: fc.boolean() }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('crash' as const), lost: fc.nat({ max: 2 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('team' as const), pick: small, opens: fc.boolean() }),
+  },
 );
 
 export type TeamStep = typeof teamStep extends fc.Arbitrary<infer T> ? T : never;
@@ -151,7 +155,20 @@ export function applyStep(core: TeamCore, step: TeamStep): void {
     case 'crash':
       core.crash(step.lost);
       return;
+    case 'team':
+      changeTeam(core, step);
+      return;
   }
+}
+
+/** Removes an agent from the configuration, or brings all back, by a reload or at a start. */
+function changeTeam(core: TeamCore, { pick, opens }: Extract<TeamStep, { kind: 'team' }>): void {
+  const { defaultAgent } = core.rules.roster;
+  const others = slugsOf(core).filter((slug) => slug !== defaultAgent);
+  const left = others.filter((slug) => slug !== pickFrom(others, pick));
+  core.configure(pick % 2 === 0 ? [defaultAgent, ...left] : core.everybody);
+  if (opens) core.crash();
+  else core.do({ type: 'change-team', changes: [], by: PERSON });
 }
 
 function called(core: TeamCore, { kind, agent }: { kind: string; agent: number }): Called {
@@ -231,6 +248,8 @@ export function openQuestions(core: TeamCore): { agent: string; id: string }[] {
 
 /** Resumes all agents, completes all work and answers all questions, until nothing is outstanding. */
 export function settle(core: TeamCore): void {
+  core.configure(core.everybody);
+  core.do({ type: 'change-team', changes: [], by: PERSON });
   for (const agent of [null, ...slugsOf(core)]) core.do({ type: 'resume', agent, by: PERSON });
   for (let rounds = 0; ; rounds++) {
     if (rounds > 200) throw new Error('there is always another question');

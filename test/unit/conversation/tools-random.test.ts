@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import {
+  checkLaws,
   createTurnWatch,
   type Entry,
   isStopped,
@@ -53,6 +54,7 @@ const stepArbitrary = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('policy' as const), pick }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('expire' as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('stop' as const), pick }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('ask' as const), pick }) },
 );
 type Step = typeof stepArbitrary extends fc.Arbitrary<infer T> ? T : never;
 
@@ -101,10 +103,19 @@ function applyStep(core: ToolCore, witness: Observations, step: Step): void {
     const asked = at(typed(core.entries, 'approval-requested'), step.pick); // Also one that is already answered.
     if (asked) core.expire(asked.approvalId);
   } else if (step.do === 'crash') crash(core, step.pick, witness);
+  else if (step.do === 'ask') askForServer(core, at(core.tools, step.pick), step.pick);
   else if (step.do === 'policy') core.judge.policy = at<Policy>(POLICIES, step.pick) ?? 'by name';
   else core.do({ type: step.pick % 3 ? 'resume' : 'stop', agent: null, by: PERSON });
   witness.see(core);
   expectHeldAtRest(core);
+}
+
+/** The server of a running call asks a person, or waits no longer (SERVER-QUESTION-1). */
+function askForServer(core: ToolCore, tool: RunTool | undefined, pick: number): void {
+  if (!tool) return;
+  const { agent, turnId, call } = tool;
+  const asks = pick % 4 === 0 ? null : { server: 'forms', message: 'When?', schema: {} };
+  core.do({ type: 'tool-asks', agent, turnId, call, asks });
 }
 
 /** TURN-WATCH-6: between two appends a watch of the log agrees with the agents. */
@@ -117,7 +128,10 @@ function expectHeldAtRest(core: ToolCore): void {
       watch.addOutstanding(entry.index, entry.to ?? []);
     watch.observe(entry);
   }
-  const runs = AGENTS.some((agent) => state.agents[agent]?.turn?.status === 'running');
+  const runs = AGENTS.some((agent) => {
+    const { turn } = state.agents[agent] ?? {};
+    return turn?.status === 'running' && !turn.openCalls.some(({ question }) => question);
+  });
   expect([entries.length, watch.held]).toEqual([entries.length, !runs]);
 }
 
@@ -143,9 +157,9 @@ function crash(core: ToolCore, pick: number, witness: Observations): void {
 }
 
 /** A call that needed an approval or was risky at its request is no safer at its start, under any policy (L11). */
-function expectNoLooser(entries: readonly Entry[], { judgements }: Observations): void {
+function expectNoLooser(log: readonly Entry[], { judgements }: Observations): void {
   const words = new Set<string>();
-  for (const entry of entries) {
+  for (const entry of withoutQuestions(log)) {
     if (entry.type === 'approval-answered' && entry.call && ['approve', 'rerun'].includes(entry.answer))
       words.add(wireCallId(entry.call));
     if (entry.type !== 'tool-started') continue;
@@ -159,11 +173,11 @@ function expectNoLooser(entries: readonly Entry[], { judgements }: Observations)
 }
 
 /** No call runs twice without an approval, has two results, or starts after an expiry. */
-function expectOnce(entries: readonly Entry[]): void {
+function expectOnce(log: readonly Entry[]): void {
   const starts = new Map<string, number>();
   const words = new Map<string, number>();
   const results = new Set<string>();
-  for (const entry of entries) {
+  for (const entry of withoutQuestions(log)) {
     if (!('call' in entry) || !entry.call) continue;
     const place = wireCallId(entry.call);
     if (entry.type === 'approval-requested') words.set(place, 0);
@@ -182,6 +196,13 @@ function expectOnce(entries: readonly Entry[]): void {
       results.add(place);
     }
   }
+}
+
+/** Without what servers ask: it starts and ends no call. */
+function withoutQuestions(entries: readonly Entry[]): Entry[] {
+  const asked = typed(entries, 'approval-requested').filter(({ asks }) => asks);
+  const ids = new Set(asked.map(({ approvalId }) => approvalId));
+  return entries.filter((entry) => !('approvalId' in entry && ids.has(entry.approvalId)));
 }
 
 function visibleState(core: ToolCore) {
@@ -203,7 +224,8 @@ describe('any interleaving of calls, results, answers, expiries, policies and cr
           if (entry.type === 'tool-started') reached.starts++;
           if (entry.type === 'note') reached.late++;
           if (entry.type === 'approval-answered' && entry.answer === 'expired') reached.expired++;
-          if (entry.type === 'approval-requested') reached[entry.mayHaveRun ? 'again' : 'asked']++;
+          if (entry.type === 'approval-requested' && !entry.asks)
+            reached[entry.mayHaveRun ? 'again' : 'asked']++;
         }
         // Recovery is idempotent when no tool is left to run again.
         for (let crashes = 0; core.crash() && core.tools.length > 0; crashes++)
@@ -220,6 +242,7 @@ describe('any interleaving of calls, results, answers, expiries, policies and cr
           core.answerApprovalId(approval.approvalId, approval.mayHaveRun ? 'failed' : 'approve');
         }
         expect(core.pending()).toEqual([]);
+        expect(checkLaws(core.entries)).toEqual([]);
         expectOnce(core.entries);
         expectNoLooser(core.entries, witness);
       }),
