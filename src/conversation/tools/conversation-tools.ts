@@ -99,8 +99,6 @@ export function isConversationTool(name: string): name is ConversationToolName {
 
 /** Calls that stay open until another agent or a person answers: their turn waits. */
 export const AWAITED_TOOLS: ReadonlySet<string> = new Set<ConversationToolName>(['delegate', 'ask']);
-/** Calls that end the turn: carried out once every other call of the answer has its result. */
-export const CLOSING_TOOLS: ReadonlySet<string> = new Set<ConversationToolName>(['handoff', 'complete_node']);
 
 export type ParsedArguments<N extends ConversationToolName> =
   | { readonly ok: true; readonly value: ToolArguments<N> }
