@@ -10,7 +10,7 @@ import {
 } from '../bus/index.ts';
 import { type NatsConnection, newInbox } from '../bus/nats/index.ts';
 import type { FilePart, ReportedCall, SentPrompt, Usage } from '../conversation/index.ts';
-import { createIdSource, messageOf, type NewId, ParleyError, sleep } from '../kernel/index.ts';
+import { createIdSource, inOrder, messageOf, type NewId, ParleyError, sleep } from '../kernel/index.ts';
 
 /**
  * Runs an agent: a function receives each turn that the daemon offers, and returns its answer.
@@ -183,7 +183,7 @@ class OfferedTurn {
   #chunks: { call: string; n: number };
   #missedBeats = 0;
   /** One tool call at a time. */
-  #tools: Promise<unknown> = Promise.resolve();
+  readonly #inOrder = inOrder();
 
   constructor(at: Connected, offer: TurnOffer, newId: NewId, traceparent: string | undefined) {
     this.#at = at;
@@ -241,11 +241,7 @@ class OfferedTurn {
       think: (delta) => this.#write('reasoning', delta),
       showCall: (toolCallId, toolName) =>
         this.#show({ type: 'tool_call_delta', toolCallId, toolName, delta: '' }),
-      callTools: (calls, content, soFar) => {
-        const called = this.#tools.then(() => this.#callTools(calls, content, soFar));
-        this.#tools = called.catch(() => undefined); // the handler gets the error from `called`
-        return called;
-      },
+      callTools: (calls, content, soFar) => this.#inOrder(() => this.#callTools(calls, content, soFar)),
     };
   }
 

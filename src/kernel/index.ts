@@ -6,7 +6,7 @@
  *   json-schema               schemas of strangers, values checked against them; imported directly
  *   public-address            ranges of IP addresses, requests to addresses that were checked; imported directly
  *   linear-pattern            regular expressions of operators and strangers
- *   time, ids                 clocks, time limits, cancellation, release order, ids (injected, so that the core is pure), hashes
+ *   time, ids                 clocks, time limits, cancellation, order of work and release, ids (injected, so that the core is pure), hashes
  *   log                       the log of the program, and the secret values that it hides
  *   package                   the folder and the version of this package
  *   paging                    lists in messages of a limited size

@@ -209,6 +209,33 @@ export async function abortable<T>(work: Promise<T>, signal?: AbortSignal): Prom
   }
 }
 
+/** Runs the work on one key in the order of the calls. What fails holds up nothing. */
+export class InOrder {
+  readonly #tails = new Map<string, Promise<unknown>>();
+
+  run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const done = (this.#tails.get(key) ?? Promise.resolve()).then(work);
+    const tail = done
+      .catch(() => undefined) // its own caller gets the error
+      .then(() => {
+        if (this.#tails.get(key) === tail) this.#tails.delete(key);
+      });
+    this.#tails.set(key, tail);
+    return done;
+  }
+
+  /** Resolves when nothing runs and nothing waits. */
+  async idle(): Promise<void> {
+    while (this.#tails.size > 0) await Promise.all(this.#tails.values());
+  }
+}
+
+/** The same, without keys. */
+export function inOrder(): <T>(work: () => Promise<T>) => Promise<T> {
+  const order = new InOrder();
+  return (work) => order.run('', work);
+}
+
 /** Releases resources in reverse order of acquisition. A release that fails does not prevent the others. */
 export class Releasers {
   readonly #stack: { readonly name: string; readonly release: () => unknown }[] = [];

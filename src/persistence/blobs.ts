@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Entry } from '../conversation/index.ts';
-import { ParleyError, sha256Of } from '../kernel/index.ts';
+import { InOrder, ParleyError, sha256Of } from '../kernel/index.ts';
 import type { BlobFacts, Blobs, NamedFiles } from './port.ts';
 import { logClosed, requireBlobHash } from './rules.ts';
-import { InOrder, type Storage, type StoredContent } from './storage.ts';
+import type { Storage, StoredContent } from './storage.ts';
 
 /**
  * Which blobs are stored, and which logs may name them, in the documents of a store.

@@ -151,24 +151,3 @@ export function coalesce(work: () => Promise<void>): () => Promise<void> {
   }
   return request;
 }
-
-/** Runs the work on one key in the order of the calls (DOCUMENTS-2). */
-export class InOrder {
-  readonly #tails = new Map<string, Promise<unknown>>();
-
-  run<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const done = (this.#tails.get(key) ?? Promise.resolve()).then(work);
-    const tail = done
-      .catch(() => undefined) // its own caller gets the error
-      .then(() => {
-        if (this.#tails.get(key) === tail) this.#tails.delete(key);
-      });
-    this.#tails.set(key, tail);
-    return done;
-  }
-
-  /** Resolves when nothing runs and nothing waits. */
-  async idle(): Promise<void> {
-    while (this.#tails.size > 0) await Promise.all(this.#tails.values());
-  }
-}

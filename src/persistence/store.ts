@@ -1,5 +1,5 @@
 import { type Entry, filesIn } from '../conversation/index.ts';
-import { isRecord, type ParleyError, sleep } from '../kernel/index.ts';
+import { InOrder, isRecord, type ParleyError, sleep } from '../kernel/index.ts';
 import { lifeOf, StoredBlobs } from './blobs.ts';
 import type {
   AppendOutcome,
@@ -32,7 +32,7 @@ import {
   requireTextHash,
   storeClosed,
 } from './rules.ts';
-import { type AuditLog, coalesce, type Documents, InOrder, type Storage } from './storage.ts';
+import { type AuditLog, coalesce, type Documents, type Storage } from './storage.ts';
 
 /**
  * The records of every store, in the documents and audit logs of its storage.

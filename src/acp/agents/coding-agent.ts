@@ -17,7 +17,14 @@ import {
   type SentPrompt,
   type Usage,
 } from '../../conversation/index.ts';
-import { abortable, type LinkedAbort, linkedAbort, ParleyError, within } from '../../kernel/index.ts';
+import {
+  abortable,
+  InOrder,
+  type LinkedAbort,
+  linkedAbort,
+  ParleyError,
+  within,
+} from '../../kernel/index.ts';
 import { heardBlocks, textBlock } from '../blocks.ts';
 import { type AgentCommand, AgentConnection, START_MS } from './connection.ts';
 import { permission, permitCall } from './permission.ts';
@@ -109,8 +116,8 @@ export class CodingAgent {
   /** By conversation: the sessions of this process. */
   readonly #sessions = new Map<string, string>();
   readonly #costs = new SessionCosts();
-  /** By conversation: its newest turn. */
-  readonly #handling = new Map<string, Promise<AcpAnswer>>();
+  /** By conversation. */
+  readonly #handling = new InOrder();
   /** By conversation: the calls of a turn that was taken back. */
   readonly #withdrawn = new Map<string, { readonly turnId: string; readonly updates: Updates }>();
   /** By session. */
@@ -122,15 +129,7 @@ export class CodingAgent {
 
   /** Rejects with what a person can do (`ACP_…`). */
   handle(turn: OfferedTurn): Promise<AcpAnswer> {
-    const { conversation } = turn;
-    const before = this.#handling.get(conversation) ?? Promise.resolve();
-    const handling = before // CODING-AGENT-6
-      .catch(() => undefined)
-      .then(() => this.#handle(turn))
-      .catch(withNextStep)
-      .finally(() => this.#handling.get(conversation) === handling && this.#handling.delete(conversation));
-    this.#handling.set(conversation, handling);
-    return handling;
+    return this.#handling.run(turn.conversation, () => this.#handle(turn)).catch(withNextStep); // CODING-AGENT-6
   }
 
   async #handle(turn: OfferedTurn): Promise<AcpAnswer> {
@@ -180,7 +179,7 @@ export class CodingAgent {
 
   /** Closes when no turn runs. */
   async closeWhenIdle(): Promise<void> {
-    while (this.#handling.size > 0) await Promise.allSettled(this.#handling.values());
+    await this.#handling.idle();
     await this.close();
   }
 

@@ -1,7 +1,7 @@
 import type { AcpAnswer, AcpProgress, CodingAgent, OfferedTurn, ToolRequest } from '../../acp/index.ts';
 import { settingDigest } from '../../config/index.ts';
 import type { FilePart, LiveChunk } from '../../conversation/index.ts';
-import { hideValues, messageOf, ParleyError } from '../../kernel/index.ts';
+import { hideValues, inOrder, messageOf, ParleyError } from '../../kernel/index.ts';
 import type {
   RemoteChannel,
   RemoteEvent,
@@ -127,8 +127,8 @@ class LocalTurn implements RemoteChannel {
   readonly #over = new AbortController();
   readonly #news: OfferedTurn['news'][number][] = [];
   readonly #waiting = new Map<string, (results: RemoteResults) => void>();
-  #calls: Promise<unknown> = Promise.resolve();
   #soFar: () => AcpProgress = () => ({});
+  readonly #inOrder = inOrder(); // LOCAL-TURNS-2
   #asked = 0;
   #pieces = 0;
 
@@ -174,11 +174,8 @@ class LocalTurn implements RemoteChannel {
       think: (delta) => delta !== '' && this.#show(shown, { type: 'reasoning', delta }),
       showCall: (toolCallId, toolName) =>
         this.#show(shown, { type: 'tool_call_delta', toolCallId, toolName, delta: '' }),
-      callTools: (calls, content, soFar) => {
-        const called = this.#calls.then(() => this.#ask(calls, { content, ...soFar }, give)); // LOCAL-TURNS-2
-        this.#calls = called.catch(() => undefined); // the handler gets the error from `called`
-        return called;
-      },
+      callTools: (calls, content, soFar) =>
+        this.#inOrder(() => this.#ask(calls, { content, ...soFar }, give)),
     };
     const message = await this.#handler(turn).then(
       ({ files: parts, ...answer }): RemoteMessage => ({ type: 'final', ...answer, ...(parts && { parts }) }),

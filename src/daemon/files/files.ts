@@ -12,6 +12,7 @@ import {
   cut,
   fullDiskError,
   hasLoneSurrogate,
+  InOrder,
   inOneLine,
   makeDirectory,
   type NewId,
@@ -332,8 +333,6 @@ const MOST_KNOWN = 1_000;
 
 interface Upload {
   readonly incoming: Promise<Incoming>;
-  /** The pieces one after the other. */
-  last: Promise<unknown>;
   /** Set when it is complete. */
   file?: FilePart;
   readonly expiry: NodeJS.Timeout;
@@ -353,6 +352,7 @@ export class Uploads {
   readonly #files: Files;
   /** By publisher and id. */
   readonly #uploads = new Map<string, Upload>();
+  readonly #order = new InOrder();
 
   constructor(files: Files) {
     this.#files = files;
@@ -364,10 +364,8 @@ export class Uploads {
     const upload = this.#uploads.get(key) ?? this.#begin(key, piece, publisher);
     if (upload === null) return { received: 0 };
     upload.expiry.refresh();
-    const answer = upload.last.then(() => this.#add(upload, piece));
-    upload.last = answer.catch(() => undefined);
     try {
-      const answered = await answer;
+      const answered = await this.#order.run(key, () => this.#add(upload, piece));
       if (upload.file && this.#uploads.size > MOST_KNOWN) await this.#forgetComplete();
       return answered;
     } catch (error) {
@@ -381,7 +379,7 @@ export class Uploads {
     const incoming = this.#files.begin({ publisher }, { size });
     incoming.catch(() => undefined); // its piece gets the error
     const expiry = setTimeout(() => void this.#end(key, upload), KNOWN_MS).unref();
-    const upload: Upload = { incoming, last: incoming, expiry };
+    const upload: Upload = { incoming, expiry };
     this.#uploads.set(key, upload);
     return upload;
   }

@@ -9,7 +9,7 @@ import {
   SYSTEM_AUTHOR,
   type TeamChange,
 } from '../../conversation/index.ts';
-import { type Log, messageOf, type NewId, ParleyError } from '../../kernel/index.ts';
+import { inOrder, type Log, messageOf, type NewId, ParleyError } from '../../kernel/index.ts';
 import type { ConversationWorker } from '../conversations/worker/worker.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Definitions } from '../team/definitions.ts';
@@ -70,7 +70,7 @@ interface Next {
 export class Reloader {
   readonly #parts: ReloaderParts;
   #config: Config;
-  #newest: Promise<unknown> = Promise.resolve();
+  readonly #inOrder = inOrder(); // RELOAD-4
 
   constructor(parts: ReloaderParts) {
     this.#parts = parts;
@@ -79,9 +79,7 @@ export class Reloader {
 
   /** Throws `CONFIG_INVALID`, `RESTART_NEEDED` or `MCP_SERVER_FAILED`: then nothing was changed (RELOAD-1). */
   reload(by: Author): Promise<Reloaded> {
-    const running = this.#newest.then(() => this.#reload(by));
-    this.#newest = running.catch(() => undefined);
-    return running;
+    return this.#inOrder(() => this.#reload(by));
   }
 
   /** As `reload`, for a signal or a changed file: the log gets the outcome. */

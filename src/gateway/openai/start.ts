@@ -1,5 +1,5 @@
 import { type MessageEntry, type OwnPublisher, type Received, wireCallId } from '../../conversation/index.ts';
-import { ParleyError, within } from '../../kernel/index.ts';
+import { InOrder, ParleyError, within } from '../../kernel/index.ts';
 import { digest, NOT_ANSWERED } from '../client-ids.ts';
 import type { Request, RouteContext } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
@@ -59,7 +59,7 @@ export async function readSent(context: Request, routes: RouteContext): Promise<
 
 export class Starter {
   readonly #routes: RouteContext;
-  readonly #queue = new ConversationQueue();
+  readonly #order = new InOrder();
 
   constructor(routes: RouteContext) {
     this.#routes = routes;
@@ -73,7 +73,7 @@ export class Starter {
       typedAgents(this.#routes),
     ]);
     const place = earlier?.conversation ?? request.conversation ?? prefixOf(request);
-    return this.#queue.inTurn(place, async () => {
+    return this.#order.run(place, async () => {
       const conversation = earlier ? await earlier.find({ ...request, typed }) : request.conversation;
       const placed = { ...request, typed, conversation };
       return startReply(context, this.#routes, placed, model).catch((error: unknown) => {
@@ -363,22 +363,6 @@ async function* resumed<T>(
   if (done) return;
   yield value;
   yield* rest;
-}
-
-class ConversationQueue {
-  readonly #busy = new Map<string, Promise<unknown>>();
-
-  async inTurn<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
-    const before = this.#busy.get(name);
-    const mine = (before ?? Promise.resolve()).then(work);
-    const settled = mine.catch(() => undefined); // thrown below; the next one only waits
-    this.#busy.set(name, settled);
-    try {
-      return await mine;
-    } finally {
-      if (this.#busy.get(name) === settled) this.#busy.delete(name);
-    }
-  }
 }
 
 /** An agent as a model. `parley` can what the default agent can. */

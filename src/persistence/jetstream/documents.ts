@@ -1,7 +1,7 @@
 import { headers, type KV, type MsgHdrs, nuid, type ObjectStore, StorageType } from 'nats';
-import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
+import { InOrder, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { AuditRecord } from '../port.ts';
-import { type AuditLog, type Documents, type Durability, InOrder } from '../storage.ts';
+import type { AuditLog, Documents, Durability } from '../storage.ts';
 import {
   type Broker,
   EXPECTED_HEADER,

@@ -8,6 +8,7 @@ import {
   errnoOf,
   fieldFault,
   fullDiskError,
+  InOrder,
   makeDirectory,
   messageOf,
   orNullIfMissing,
@@ -20,7 +21,7 @@ import {
 import { refuseUnfinishedMigration } from '../archive.ts';
 import type { AuditRecord, ConversationRow } from '../port.ts';
 import { TEXT_HASH } from '../rules.ts';
-import { type AuditLog, coalesce, type Documents, type Durability, InOrder } from '../storage.ts';
+import { type AuditLog, coalesce, type Documents, type Durability } from '../storage.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/layout.ts';
 import { fileTimestamp, refuseFile, type StoreLog } from './log/durable.ts';
 

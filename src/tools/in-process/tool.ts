@@ -13,7 +13,7 @@ import type {
   ToolRun,
 } from '../../agents/tool-port.ts';
 import { faultBySchema, isConversationTool, jsonSchemaOf } from '../../conversation/index.ts';
-import { messageOf, PACKAGE, ParleyError, within } from '../../kernel/index.ts';
+import { inOrder, messageOf, PACKAGE, ParleyError, within } from '../../kernel/index.ts';
 import { completed, LONGEST_CALL_MS, type OwnTool, runGuarded, toolboxOf } from '../toolbox.ts';
 
 /** What `run` knows of its call besides the input. */
@@ -157,14 +157,12 @@ function importModule(url: string): Promise<{ default?: unknown }> {
 }
 
 /** One after the other: they share the process of esbuild, which the last one ends. */
-let newest: Promise<unknown> = Promise.resolve();
+const loading = inOrder();
 let loads = 0;
 
 /** In the order of the names. Throws `TOOL_FILE_INVALID` for the first file that cannot be loaded. */
 export function loadToolFiles(files: ToolFiles, folder: string): Promise<InProcessTool[]> {
-  const loading = newest.then(() => load(files, folder));
-  newest = loading.catch(() => undefined);
-  return loading;
+  return loading(() => load(files, folder));
 }
 
 async function load(files: ToolFiles, folder: string): Promise<InProcessTool[]> {
