@@ -116,6 +116,20 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
     },
   );
 
+  it('without a SharedWorker, tabs that are opened in the background release their streams, so that the next one loads', async () => {
+    await context.addInitScript('delete globalThis.SharedWorker');
+    const hide = `Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`;
+    for (let n = 0; n < 6; n++) {
+      const page = await context.newPage();
+      await page.addInitScript(hide);
+      await page.goto(`${proxy.url}/#/c/behind-${n}`);
+    }
+    const page = await look('#/c/front');
+    await write(page, 'hello');
+    await message(page, 'Noted: hello').waitFor();
+    await expect.poll(() => streams().length).toBe(2);
+  });
+
   itLong(
     'a hidden tab releases its conversation after a while, and catches up when it is shown',
     async () => {

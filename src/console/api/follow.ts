@@ -79,6 +79,7 @@ export function followList(listener: ListListener): () => void {
   addEventListener('pagehide', () => tell(null), options);
   addEventListener('pageshow', update, options);
   update();
+  onVisibility(); // a tab may be opened in the background
   return () => {
     list = null;
     clearInterval(alive);
