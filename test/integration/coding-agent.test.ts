@@ -251,6 +251,47 @@ describe('a coding agent', () => {
     expect((await toldTo(folder))[1]).toEqual(['use complete_node {}']);
   });
 
+  const asking = { function: { name: 'ask', description: 'asks', parameters: { type: 'object' } } };
+  /** A turn whose first call waits for a person. */
+  function waitingTurn(content: string) {
+    let resolve: (content: string) => void = () => undefined;
+    const answered = new Promise<string>((done) => {
+      resolve = done;
+    });
+    const { turn, calls } = turnOf(content, { tools: [asking] });
+    const callTools: Turn['callTools'] = async (given) => {
+      calls.push(...given);
+      return [{ content: await answered }];
+    };
+    return { turn: { ...turn, callTools }, calls, answer: (content: string) => resolve(content) };
+  }
+
+  it.each(['close', 'cancel'])(
+    'the result of a call that a program gave up (%s) is the next prompt of the turn, which waits for it',
+    async (how) => {
+      const { agent, folder } = await agentWith();
+      const { turn, answer } = waitingTurn(`${how} ask {}`);
+      const handling = agent.handle(turn);
+      await promptCount(folder, 1);
+      await sleep(400);
+      answer('use blue');
+      expect((await handling).content).toBe('I was told 1 blocks.');
+      const said = '[Result of your call ask, for which you did not wait]: use blue';
+      expect((await toldTo(folder)).slice(1)).toEqual([[said]]);
+    },
+  );
+
+  it('a call that a program gave up and makes again is made once', async () => {
+    const { agent, folder } = await agentWith();
+    const { turn, calls, answer } = waitingTurn('cancel ask {} && use ask {}');
+    const handling = agent.handle(turn);
+    await promptCount(folder, 1);
+    await sleep(400);
+    answer('use blue');
+    expect((await handling).content).toBe('the tool says: use blue');
+    expect([calls.length, (await toldTo(folder)).length]).toEqual([1, 1]);
+  });
+
   const uses = [
     ['recall {"index":3}', '(recall) permitted'],
     ['shell {}', '(recall) shell is not offered in this turn'],

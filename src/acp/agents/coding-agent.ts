@@ -51,8 +51,8 @@ import { Updates } from './updates.ts';
  * CODING-AGENT-3 A turn that ends is cancelled in the session. A process that does not stop within `cancelMs`, or is still beginning
  *                the session then, is ended, with the turns that it has in other conversations.
  * CODING-AGENT-4 A turn without any update for `idleSeconds` fails and is cancelled. Waiting for a person does not count.
- * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn. So is what a person said with a permission, before:
- *                the protocol has no field for it.
+ * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn. So is, before, what a person said with a permission,
+ *                for which the protocol has no field, and the result of a call that the program gave up. The same call again waits for it.
  * CODING-AGENT-6 A turn waits for the end of the one before in its conversation: a daemon that restarted offers it again while the
  *                session still has the first prompt. The calls of that prompt are reported with the turn, for an hour.
  */
@@ -76,11 +76,20 @@ interface Running {
   readonly silence: Silence;
   /** Files of results, which the calls returned. */
   readonly given: Set<TurnMessage>;
-  /** What people said with permissions, since the last prompt. */
+  /** For the next prompt (CODING-AGENT-5). */
   readonly remarks: string[];
+  readonly made: Map<string, MadeCall>;
+  isPrompting: boolean;
   session?: string;
   /** What it was told, until an answer or a call has it. */
   prompt?: SentPrompt | undefined;
+}
+
+/** A call of a tool, by its name and arguments. */
+interface MadeCall {
+  readonly result: Promise<CallResult>;
+  /** The program does not wait for it. */
+  isGivenUp(): boolean;
 }
 
 /** The files of a result follow it as a message of their own (V19). */
@@ -140,11 +149,11 @@ export class CodingAgent {
       turn,
       updates: new Updates(turn, this.#callsBefore(turn)),
       given: new Set(),
-      remarks: [],
+      ...{ remarks: [], made: new Map(), isPrompting: false },
       silence: new Silence(this.#settings.idleSeconds, turn.signal),
     };
     turn.reports?.(() => soFarOf(running, running.updates.calls));
-    this.#tools.begin(turn.conversation, turn.tools, (call) => this.#call(running, call));
+    this.#tools.begin(turn.conversation, turn.tools, (...call) => this.#callTool(running, ...call));
     try {
       const beginning = this.#sessionFor(turn, connection);
       const end = () => this.#endUnless(beginning, connection);
@@ -268,10 +277,14 @@ export class CodingAgent {
           sessionId: id,
           prompt: blocks,
         });
+        running.isPrompting = true;
         const cancel = () => this.#cancel(id, prompting, connection);
         const answer = await this.#until(prompting, silence.signal, cancel);
+        running.isPrompting = false;
         stopReason = answer.stopReason;
         usage = addUsage(usage, answer);
+        const left = Promise.allSettled([...running.made.values()].map(({ result }) => result));
+        await this.#until(left, silence.signal, async () => undefined);
       }
       const keeping = updates.reported((...file) => this.#settings.files.keep(turn.conversation, ...file));
       const { text: content, files, thoughts, calls } = await abortable(keeping, turn.signal);
@@ -337,6 +350,29 @@ export class CodingAgent {
       return permission(request.options, isGiven);
     } catch {
       return { outcome: { outcome: 'cancelled' } } as const; // the turn is over
+    }
+  }
+
+  async #callTool(
+    running: Running,
+    call: ToolRequest,
+    isAbandoned: MadeCall['isGivenUp'],
+  ): Promise<CallResult> {
+    const { made, remarks } = running;
+    const key = JSON.stringify([call.name, call.arguments]);
+    const before = made.get(key);
+    const own: MadeCall = {
+      result: before?.isGivenUp() ? before.result : this.#call(running, call),
+      isGivenUp: () => isAbandoned() || !running.isPrompting,
+    };
+    made.set(key, own);
+    try {
+      const result = await own.result;
+      if (made.get(key) === own && own.isGivenUp())
+        remarks.push(`[Result of your call ${call.name}, for which you did not wait]: ${result.text}`);
+      return result;
+    } finally {
+      if (made.get(key) === own) made.delete(key);
     }
   }
 

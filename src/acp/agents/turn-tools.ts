@@ -27,6 +27,8 @@ import type { ToolRequest, TurnTool } from './turn.ts';
  * TURN-TOOLS-2 An agent that takes no server over HTTP gets a program that forwards its standard streams there.
  * TURN-TOOLS-3 A call is made by the daemon, with its policy, approvals and records, as for every agent in another process.
  * TURN-TOOLS-4 Pictures and sound of a result follow its text, whole; its text has a line for each file.
+ * TURN-TOOLS-5 Programs give a call up that waits for a person, often after a minute: they cancel it, or close its connection. The call
+ *                goes on.
  */
 
 export interface CallResult {
@@ -37,7 +39,8 @@ export interface CallResult {
 
 interface Turn {
   readonly tools: readonly TurnTool[];
-  call(request: ToolRequest): Promise<CallResult>;
+  /** `isGivenUp`: the program does not wait for the result any more (TURN-TOOLS-5). */
+  call(request: ToolRequest, isGivenUp: () => boolean): Promise<CallResult>;
 }
 
 export class TurnTools {
@@ -47,6 +50,8 @@ export class TurnTools {
   readonly #turns = new Map<string, Turn>();
   /** By conversation: the names of the newest list, since its servers were given. */
   readonly #listed = new Map<string, ReadonlySet<string>>();
+  /** Ids of requests that were cancelled, by conversation. */
+  readonly #cancelled = new Map<string, Set<unknown>>();
 
   /** Its agent listed the tools before one of the turn was there. */
   isOutdated(conversation: string): boolean {
@@ -104,7 +109,7 @@ export class TurnTools {
     if (conversation === null) return void response.writeHead(401).end();
     const isRead = request.method === 'POST';
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true }); // for agents and BRIDGE
-    const server = this.#mcpServer(conversation);
+    const server = this.#mcpServer(conversation, () => response.destroyed);
     response.once('close', () => void server.close());
     await server.connect(transport);
     const { status, headers, body } = await transport.handleRequest(
@@ -132,7 +137,9 @@ export class TurnTools {
     return (this.#turns.get(conversation)?.tools ?? []).map(({ function: tool }) => tool);
   }
 
-  #mcpServer(conversation: string): Server {
+  #mcpServer(conversation: string, isClosed: () => boolean): Server {
+    const cancelled = this.#cancelled.get(conversation) ?? new Set();
+    this.#cancelled.set(conversation, cancelled);
     const server = new Server({ name: 'parley', version: VERSION }, { capabilities: { tools: {} } });
     server.setRequestHandler('tools/list', () => {
       const tools = this.#toolsOf(conversation);
@@ -143,12 +150,17 @@ export class TurnTools {
         })),
       };
     });
-    server.setRequestHandler('tools/call', async ({ params }) => {
+    server.setNotificationHandler('notifications/cancelled', ({ params: { requestId } }) => {
+      cancelled.add(requestId);
+    });
+    server.setRequestHandler('tools/call', async ({ params }, { mcpReq: { id } }) => {
+      cancelled.delete(id); // of an earlier connection
       const turn = this.#turns.get(conversation);
       const isOffered = turn?.tools.some(({ function: { name } }) => name === params.name);
       if (!turn || !isOffered) return failed(`${params.name} is not offered in this turn`);
       try {
-        const { text, blocks } = await turn.call({ name: params.name, arguments: params.arguments ?? {} });
+        const request = { name: params.name, arguments: params.arguments ?? {} };
+        const { text, blocks } = await turn.call(request, () => isClosed() || cancelled.has(id));
         return { content: [{ type: 'text' as const, text }, ...blocks] } as CallToolResult;
       } catch (error) {
         return failed(messageOf(error));

@@ -3,7 +3,7 @@
  * A coding agent for tests, written to the schema of the Agent Client Protocol (version 1), with odd habits.
  *
  * A prompt's last line says what it does, several separated by ` && `: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON`
- * (a tool of the MCP server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `lose`, `flood`, `noise`, `bad-json`, `fork-and-leave`,
+ * (a tool of the MCP server that it was given), `close TOOL JSON` and `cancel TOOL JSON` (does not wait for its result), `think TEXT`, or a habit: `crash`, `hang`, `lose`, `flood`, `noise`, `bad-json`, `fork-and-leave`,
  * `ask-twice`, `late`, `work TITLE`, `cost AMOUNT [CURRENCY]` (of the session so far, with tokens), `show BLOCKS` and `show-in-call BLOCKS` (JSON).
  * `continue`, and a prompt that says that the work was interrupted, does what its session has left to do.
  * Everything else is answered with the number of blocks that it was told. It waits at a moment of an edit (`before-asking`, `allowed`,
@@ -94,15 +94,30 @@ async function useProgram({ command, args, env }, name, given) {
   return `(${tools}) ${error ? `error: ${error.message}` : result.content.map(({ text }) => text).join('')}`;
 }
 
-async function post(server, request) {
+async function post(server, request, signal) {
   const headers = Object.fromEntries(server.headers.map(({ name: key, value }) => [key, value]));
   const accept = 'application/json, text/event-stream';
   const answer = await fetch(server.url, {
     method: 'POST',
     headers: { ...headers, accept, 'content-type': 'application/json' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...request }),
+    body: JSON.stringify({ jsonrpc: '2.0', ...request }),
+    signal,
   });
-  return answer.json();
+  return answer.status === 202 ? {} : answer.json();
+}
+
+const soon = () => new Promise((done) => setTimeout(done, 100));
+
+/** As programs whose time for a call is over. */
+async function giveUp({ servers: [server] }, how, name, given) {
+  const over = new AbortController();
+  const params = { name, arguments: JSON.parse(given || '{}') };
+  const request = { id: 7, method: 'tools/call', params };
+  post(server, request, over.signal).catch(() => {});
+  await soon();
+  if (how === 'close') over.abort();
+  else await post(server, { method: 'notifications/cancelled', params: { requestId: 7 } });
+  await soon();
 }
 
 async function use(session, name, given) {
@@ -111,7 +126,7 @@ async function use(session, name, given) {
   if (server.command) return useProgram(server, name, given);
   if (session.listed && !session.listed.includes(name)) return `there is no tool ${name}`;
   const params = { name, arguments: JSON.parse(given || '{}') };
-  const { result, error } = await post(server, { method: 'tools/call', params });
+  const { result, error } = await post(server, { id: 1, method: 'tools/call', params });
   const shown = ({ text, type, data }) => text ?? ` <${type} ${data}>`;
   return error ? `error: ${error.message}` : result.content.map(shown).join('');
 }
@@ -225,6 +240,7 @@ async function work(session, last, texts) {
   }
   if (word === 'think')
     return update(id, { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: last } });
+  if (word === 'close' || word === 'cancel') return giveUp(session, word, first, rest.join(' '));
   if (word === 'use') return say(id, `the tool says: ${await use(session, first, rest.join(' '))}`);
   if (word === 'run') {
     const command = [first, ...rest].join(' ');
@@ -276,7 +292,7 @@ const about = () => ({
 async function listTools(session) {
   const [server] = session.servers;
   if (!flag('lists') || session.listed || !server) return;
-  const { result } = await post(server, { method: 'tools/list' });
+  const { result } = await post(server, { id: 1, method: 'tools/list' });
   session.listed = result.tools.map(({ name }) => name);
 }
 
