@@ -27,9 +27,9 @@ import {
   readArguments,
   sleep,
 } from '../kernel/index.ts';
-import type { FollowEvent, FollowOptions } from './follow.ts';
+import { type FollowEvent, type PostingClient, postAndFollow } from './follow.ts';
 import { isUnreachable } from './requests.ts';
-import type { PostAnswer, PostMessage, PostOptions, SendRequest } from './verbs.ts';
+import type { PostAnswer, PostMessage, PostOptions } from './verbs.ts';
 
 /**
  * A message and its answer: posts, runs the tools that the post brings, and follows until every turn that it caused has ended.
@@ -95,17 +95,10 @@ export interface Answer<Value> extends PostAnswer {
 /** Between two attempts to report a result while no daemon answers. */
 const RETRY_MS = 1_000;
 
-/** What it needs of a client. */
-interface Client {
-  post(message: PostMessage, options: PostOptions): Promise<PostAnswer>;
-  readonly request: SendRequest;
-  follow(conversation: string, options: FollowOptions): AsyncIterable<FollowEvent>;
-}
-
 type AnyTool = CallersTool<unknown>;
 
 export async function askAgents<Parameters, S extends Shape>(
-  client: Client,
+  client: PostingClient,
   question: Question<Parameters, S>,
   { signal, onEvent, ...more }: AskOptions,
 ): Promise<Answer<ValueOf<S>>> {
@@ -116,17 +109,17 @@ export async function askAgents<Parameters, S extends Shape>(
     ...(known.size > 0 && { tools: [...known].map(offerOf) }),
     ...(schema && { schema: asJson(schema, 'the schema of the answer') }),
   };
-  const posted = await client.post(post, { ...more, ...(signal && { signal }) });
-  const { conversation, index, agents } = posted;
-  if (agents.length === 0) throw noAgent(posted);
-  const detail = await client.request('conversation', { conversation }, { ...(signal && { signal }) });
-  const stopped = stoppedAmong(conversation, agents, detail.agents);
   const inner = linkedAbort(signal ?? new AbortController().signal);
-  const exchange = new Exchange(client, message, { posted, tools: known, over: inner.abort });
-  exchange.watch.markStopped(stopped.agents);
   try {
-    const live = onEvent !== undefined;
-    for await (const event of client.follow(conversation, { from: index, live, signal: inner.signal })) {
+    const options = { ...more, live: onEvent !== undefined, signal: inner.signal };
+    const { answer: posted, events } = await postAndFollow(client, post, options);
+    const { conversation, agents } = posted;
+    if (agents.length === 0) throw noAgent(posted);
+    const detail = await client.request('conversation', { conversation }, { signal: inner.signal });
+    const stopped = stoppedAmong(conversation, agents, detail.agents);
+    const exchange = new Exchange(client, message, { posted, tools: known, over: inner.abort });
+    exchange.watch.markStopped(stopped.agents);
+    for await (const event of events) {
       onEvent?.(event);
       if (event.kind === 'live') continue;
       exchange.observe(event.entry);
@@ -159,7 +152,7 @@ class Exchange {
   /** The agents that have not read it. */
   readonly #unread: Set<string>;
   readonly #running = new Map<string, AbortController>();
-  readonly #client: Client;
+  readonly #client: PostingClient;
   readonly #by: Pick<PostMessage, 'conversation' | 'publisher' | 'author'>;
   readonly #options: ExchangeOptions;
   #said: MessageEntry | undefined;
@@ -174,7 +167,11 @@ class Exchange {
   /** What the newest error or limit says, by turn. */
   readonly #why = new Map<string, string>();
 
-  constructor(client: Client, { conversation, publisher, author }: PostMessage, options: ExchangeOptions) {
+  constructor(
+    client: PostingClient,
+    { conversation, publisher, author }: PostMessage,
+    options: ExchangeOptions,
+  ) {
     this.#client = client;
     this.#by = { conversation, publisher, ...(author && { author }) };
     this.#options = options;

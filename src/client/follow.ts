@@ -1,8 +1,8 @@
 import { type Arrival, Follower } from '../bus/index.ts';
 import type { Entry, LiveChunk } from '../conversation/index.ts';
-import { ParleyError } from '../kernel/index.ts';
+import { abortable, ParleyError } from '../kernel/index.ts';
 import { isUnreachable } from './requests.ts';
-import type { AnswerOf, SendRequest } from './verbs.ts';
+import type { AnswerOf, PostAnswer, PostMessage, PostOptions, SendRequest } from './verbs.ts';
 
 /**
  * Follows one conversation over a connection: each entry once, in order, and the live text (`Follower`); or reads its log once.
@@ -120,5 +120,52 @@ export async function logLength(client: Requests, conversation: string): Promise
   } catch (error) {
     if (error instanceof ParleyError && error.code === 'NOT_FOUND') return 0;
     throw error;
+  }
+}
+
+/** What posting and following needs of a client. */
+export interface PostingClient extends Requests {
+  post(message: PostMessage, options: PostOptions): Promise<PostAnswer>;
+  follow(conversation: string, options: FollowOptions): AsyncIterable<FollowEvent>;
+}
+
+/** Posts, and yields the events from that message on. Follows before it posts, so that no early token is missed. */
+export async function postAndFollow(
+  client: PostingClient,
+  message: PostMessage,
+  { signal, live = true, ...more }: PostOptions & { readonly signal: AbortSignal; readonly live?: boolean },
+): Promise<{ answer: PostAnswer; events: AsyncGenerator<FollowEvent, void, undefined> }> {
+  const { conversation } = message;
+  const from = await abortable(logLength(client, conversation), signal);
+  const early = new AbortController();
+  const abort = () => early.abort();
+  signal.addEventListener('abort', abort, { once: true });
+  const following = client.follow(conversation, { from, live, signal: early.signal })[Symbol.asyncIterator]();
+  const first = following.next();
+  first.catch(() => {}); // reported where it is awaited
+  try {
+    const answer = await client.post(message, { signal, ...more });
+    if (answer.index >= from) return { answer, events: since(answer.index, following, first) };
+    early.abort(); // the id was posted before: its events are earlier
+    const again = client.follow(conversation, { from: answer.index, live, signal })[Symbol.asyncIterator]();
+    return { answer, events: since(answer.index, again, again.next()) };
+  } catch (error) {
+    early.abort(); // not `return`, which would wait for an event
+    throw error;
+  }
+}
+
+async function* since(
+  index: number,
+  following: AsyncIterator<FollowEvent>,
+  first: Promise<IteratorResult<FollowEvent>>,
+): AsyncGenerator<FollowEvent, void, undefined> {
+  try {
+    for (let next = await first; !next.done; next = await following.next()) {
+      const event = next.value;
+      if (event.kind === 'live' || event.entry.index >= index) yield event;
+    }
+  } finally {
+    await following.return?.();
   }
 }

@@ -82,7 +82,7 @@ export {
 } from './connect.ts';
 export type { DownloadOptions, FileContent, UploadOptions } from './files.ts';
 export type { FollowEvent, FollowOptions } from './follow.ts';
-export { logEntries, logLength } from './follow.ts';
+export { logEntries, logLength, postAndFollow } from './follow.ts';
 export type { RequestPolicy } from './requests.ts';
 export { isUnreachable } from './requests.ts';
 export type * from './verbs.ts';

@@ -65,19 +65,20 @@ describe('a program asks an agent', () => {
   });
 
   it('without tools and a schema the answer is its text, and followers see the live text', async () => {
-    let live = '';
-    let follow = () => {};
-    const isFollowed = new Promise<void>((resolve) => {
-      follow = resolve;
-    });
-    // What was streamed before it followed is lost, as live text may be.
-    model.next = [() => isFollowed.then(() => ({ text: 'Cold.' }))];
-    const onEvent = (event: { kind: string; chunk?: { delta: string } }) => {
-      follow();
-      live += event.chunk?.delta ?? '';
-    };
-    const { content, value } = await client.ask(to('plain'), { onEvent });
-    expect({ content, value, live }).toEqual({ content: 'Cold.', value: undefined, live: 'Cold.' });
+    for (const id of ['first', 'second']) {
+      let live = '';
+      const indexes: number[] = [];
+      model.next = [{ text: 'Cold.' }];
+      const onEvent = (event: { kind: string; chunk?: { delta: string }; entry?: { index: number } }) => {
+        live += event.chunk?.delta ?? '';
+        if (event.entry) indexes.push(event.entry.index);
+      };
+      const { content, value, index } = await client.ask({ ...to('plain'), id }, { onEvent });
+      expect({ content, value, live }).toEqual({ content: 'Cold.', value: undefined, live: 'Cold.' });
+      expect(indexes[0]).toBe(index);
+    }
+    const again = await client.ask({ ...to('plain'), id: 'first' });
+    expect(again).toMatchObject({ duplicate: true, content: 'Cold.' });
   });
 
   it('a JSON Schema is as good as zod, and a tool may return files', async () => {

@@ -487,6 +487,22 @@ for content in ("one", "two"):
     expect(printed).toEqual(['From Py.', 'From Py.']);
   });
 
+  it('ask gets the text of an agent that writes at once from its first word on', async () => {
+    await serve(`
+import time
+def answer(turn):
+    turn.write("One ")
+    time.sleep(0.5)
+    turn.write("two.")`);
+    const printed = await python(`
+for _ in range(3):
+    seen = []
+    team.ask("words", "Hello", publisher="ann", to=["py"], on_text=seen.append, timeout=30)
+    print(json.dumps("".join(seen)))
+`);
+    expect(printed).toEqual(['One two.', 'One two.', 'One two.']);
+  });
+
   it('an agent calls tools of the daemon, keeps its session, and its exception is the failure that people see', async () => {
     await serve(`
 def answer(turn):

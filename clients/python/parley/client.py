@@ -109,31 +109,42 @@ class Client:
         Schema, a dataclass, or a model of pydantic. `on_text` gets the text while it is written. A turn that fails,
         is stopped or limited is a `ParleyError`. Approvals and questions to people are waited for, at most `timeout` seconds.
         """
-        posted = self.post(conversation, content, publisher=publisher, tools=tools, schema=schema, **fields)
-        functions = {described(one)["name"]: one for one in tools}
-        if not posted["agents"]:
-            place = f"message {posted['index']} of {conversation}"
-            raise ParleyError("NO_AGENT", f"no agent answers {place}", "address one: `to`, or @slug in the text")
-        progress = _Progress(conversation, posted, self._patiently("conversation", conversation=conversation))
-        for event in self.follow(conversation, posted["index"], live=on_text is not None, timeout=timeout):
-            if "live" in event:
-                if event["type"] == "text" and event["turnId"] in progress.turns:
-                    on_text(event["delta"])
-                continue
-            calls = progress.take(event)
-            for call in calls and self._still_open(conversation, event, calls):
-                self._report(conversation, publisher, _result_of(call, functions))
-            if progress.is_over:
-                answer = progress.answer(schema is not None)
-                if schema is not None:
-                    answer.value = value_of(schema, answer.value)
-                return answer
+        events, leave = self._listen(conversation, on_text is not None)  # before the post: no text is missed
+        try:
+            posted = self.post(conversation, content, publisher=publisher, tools=tools, schema=schema, **fields)
+            functions = {described(one)["name"]: one for one in tools}
+            if not posted["agents"]:
+                place = f"message {posted['index']} of {conversation}"
+                raise ParleyError("NO_AGENT", f"no agent answers {place}", "address one: `to`, or @slug in the text")
+            progress = _Progress(conversation, posted, self._patiently("conversation", conversation=conversation))
+            for event in self._read(conversation, posted["index"], events, timeout):
+                if "live" in event:
+                    if event["type"] == "text" and event["turnId"] in progress.turns:
+                        on_text(event["delta"])
+                    continue
+                calls = progress.take(event)
+                for call in calls and self._still_open(conversation, event, calls):
+                    self._report(conversation, publisher, _result_of(call, functions))
+                if progress.is_over:
+                    answer = progress.answer(schema is not None)
+                    if schema is not None:
+                        answer.value = value_of(schema, answer.value)
+                    return answer
+        finally:
+            leave()
         raise ParleyError("TIMEOUT", f"no answer within {timeout} seconds", f"read conversation {conversation} later")
 
     def follow(self, conversation, start=0, live=False, timeout=None):
         """Yields each entry of the log once and in order, from the index `start` on. With `live`, also the text while it is
         written, which may be lost: `{"live": agent, "type": "text", "delta": …}`. Ends after `timeout` seconds."""
-        end = None if timeout is None else time.monotonic() + timeout
+        events, leave = self._listen(conversation, live)
+        try:
+            yield from self._read(conversation, start, events, timeout)
+        finally:
+            leave()
+
+    def _listen(self, conversation, live):
+        """The events of a conversation from now on, None for an entry, and a function that ends them."""
         events = queue.Queue()
         wake = lambda *_: events.put(None)
         subscriptions = [self.connection.subscribe(self.connection.subject("log", conversation), wake)]
@@ -146,33 +157,38 @@ class Client:
 
             subscriptions.append(self.connection.subscribe(self.connection.subject("live", conversation) + ".*", chunk))
         self.connection.on_change.append(wake)
-        has_read = False
         events.put(None)
-        try:
-            while end is None or time.monotonic() < end:
-                try:
-                    event = events.get(timeout=POLL_SECONDS if end is None else max(0, min(POLL_SECONDS, end - time.monotonic())))
-                except queue.Empty:
-                    event = None
-                if event is not None:
-                    if "delta" in event:
-                        yield event
-                    continue
-                page = {"length": start + 1}
-                while page["length"] > start:  # the feed can lose a message: the log is read
-                    try:
-                        page = self.request("entries", conversation=conversation, **{"from": start})
-                        has_read = True
-                    except ParleyError as error:
-                        if error.code != "NOT_FOUND" and not (has_read and error.code in UNREACHABLE):
-                            raise
-                        break
-                    yield from page["entries"]
-                    start += len(page["entries"])
-        finally:
+
+        def leave():
             self.connection.on_change.remove(wake)
             for one in subscriptions:
                 self.connection.unsubscribe(one)
+
+        return events, leave
+
+    def _read(self, conversation, start, events, timeout):
+        end = None if timeout is None else time.monotonic() + timeout
+        has_read = False
+        while end is None or time.monotonic() < end:
+            try:
+                event = events.get(timeout=POLL_SECONDS if end is None else max(0, min(POLL_SECONDS, end - time.monotonic())))
+            except queue.Empty:
+                event = None
+            if event is not None:
+                if "delta" in event:
+                    yield event
+                continue
+            page = {"length": start + 1}
+            while page["length"] > start:  # the feed can lose a message: the log is read
+                try:
+                    page = self.request("entries", conversation=conversation, **{"from": start})
+                    has_read = True
+                except ParleyError as error:
+                    if error.code != "NOT_FOUND" and not (has_read and error.code in UNREACHABLE):
+                        raise
+                    break
+                yield from page["entries"]
+                start += len(page["entries"])
 
     def _still_open(self, conversation, answer, calls):
         """The calls of this answer that the log has no result of: `ask` with a known id reads calls of the past."""

@@ -127,3 +127,21 @@ describe('two people ask in one conversation at the same time', () => {
     expect(await answerTo(core, 'slow')).toMatchObject({ content: 'Slow.' });
   });
 });
+
+it('`ask` follows before it posts, so that no text of a fast model is missed', async () => {
+  const order: string[] = [];
+  const client = {
+    post: async () => {
+      order.push('post');
+      return { conversation: 'c', id: 'x', index: 0, duplicate: false, agents: ['pm'] };
+    },
+    request: (async () => ({ agents: {}, length: 0 })) as unknown as SendRequest,
+    async *follow(): AsyncGenerator<FollowEvent> {
+      order.push('follow');
+      yield* [];
+    },
+  };
+  const asked = askAgents(client, { conversation: 'c', publisher: 'ann', content: 'hi' }, {});
+  await expect(asked).rejects.toMatchObject({ code: 'NATS_DISCONNECTED' }); // the log ended
+  expect(order).toEqual(['follow', 'post']);
+});
