@@ -1,4 +1,5 @@
 import pc from 'picocolors';
+import stringWidth from 'string-width';
 import { ParleyError } from '../../client/index.ts';
 import { escapeHidden, fullDiskError, type Refusal } from '../../kernel/index.ts';
 
@@ -73,11 +74,12 @@ export function renderTable(
 ): string {
   const cells = rows.map((row) => row.map((cell) => printable(cell).replaceAll('\n', ' ')));
   const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...cells.map((row) => row[column]?.length ?? 0)),
+    Math.max(heading.length, ...cells.map((row) => stringWidth(row[column] ?? ''))),
   );
+  const padded = (cell: string, width = 0) => cell + ' '.repeat(Math.max(0, width - stringWidth(cell)));
   const line = (row: readonly string[]) =>
     row
-      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+      .map((cell, column) => (column === row.length - 1 ? cell : padded(cell, widths[column])))
       .join('  ')
       .trimEnd();
   return [paintHeading(line(headings)), ...cells.map(line)].join('\n');

@@ -198,6 +198,15 @@ describe('text helpers of the CLI', () => {
       ),
     ).toBe('A    LONG\nxyz  1\ny');
   });
+
+  it('a character of a table that is two columns wide on a terminal counts as two', () => {
+    const rows = [
+      ['会議メモ', '1'],
+      ['🚀 go', '2'],
+      ['plain', '3'],
+    ];
+    expect(renderTable(['TITLE', 'N'], rows)).toBe('TITLE     N\n会議メモ  1\n🚀 go     2\nplain     3');
+  });
 });
 
 describe('an error message', () => {
