@@ -94,7 +94,7 @@ export class ChatSession {
     return this.#outbox.isAway;
   }
 
-  /** True if a line or a turn failed. */
+  /** True if a line or a turn failed, or a turn reached a limit. */
   get failed(): boolean {
     return this.#failed;
   }
@@ -360,7 +360,8 @@ export class ChatSession {
     }
     const { entry } = event;
     this.recall(entry);
-    if (entry.type === 'turn-ended' && entry.outcome === 'failed') this.#failed = true;
+    if (entry.type === 'turn-ended' && (entry.outcome === 'failed' || entry.outcome === 'limited'))
+      this.#failed = true;
     if (json) print(`${escapeHidden(JSON.stringify(entry))}\n`);
     else if (!this.#own.has(entry.id)) print(this.#transcript.entry(entry));
     if (entry.type === 'approval-requested') await this.#approvals.requested(entry);

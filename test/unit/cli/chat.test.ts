@@ -183,12 +183,19 @@ describe('a chat with piped input', () => {
     expect(ran.json()).toMatchObject([{ error: { code: 'USAGE' } }]);
   });
 
-  it('a piped chat exits with an error if a turn fails', async () => {
-    const daemon = replying(() => [started(1, 'pm', [0]), ended(2, 'pm', 'failed')], {
-      answers: { agents: NAMES },
-    });
-    expect((await parley(['chat', 'c'], { daemon, stdin: 'x\n' })).code).toBe(1);
-  });
+  it.each([
+    ['failed', 1],
+    ['limited', 1],
+    ['aborted', 0],
+  ] as const)(
+    'the exit code of a piped chat with a turn that is %s is that of `say --wait`: %i',
+    async (outcome, code) => {
+      const daemon = replying(() => [started(1, 'pm', [0]), ended(2, 'pm', outcome)], {
+        answers: { agents: NAMES },
+      });
+      expect((await parley(['chat', 'c'], { daemon, stdin: 'x\n' })).code).toBe(code);
+    },
+  );
 
   const begun = () =>
     replying(() => [started(1, 'pm', [0]), chunk('pm', 0, 'Hel')], { answers: { agents: NAMES } });

@@ -53,7 +53,8 @@ async function join(
       },
     });
     const running = await client.agent(name, (turn) => agent.handle(turn));
-    io.stdout.write(`${name} runs \`${command}\` in ${directory}; Ctrl+C ends it\n`);
+    const facts = { agent: name, command, directory };
+    context.result(facts, () => `${name} runs \`${command}\` in ${directory}; Ctrl+C ends it`);
     await new Promise<void>((done) => {
       const off = io.onSignal(() => {
         off();
