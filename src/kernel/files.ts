@@ -72,6 +72,16 @@ export async function freeBytes(directory: string): Promise<number> {
   return disk.bavail * disk.bsize;
 }
 
+/** Bytes of the files below this directory. */
+export async function bytesBelow(directory: string): Promise<number> {
+  let bytes = 0;
+  for (const name of await readdir(directory, { recursive: true }).catch(() => [])) {
+    const facts = await stat(join(directory, name)).catch(() => null);
+    if (facts?.isFile()) bytes += facts.size;
+  }
+  return bytes;
+}
+
 /** Converts an out-of-space error to a `ParleyError` with this code; returns any other error unchanged. */
 export function fullDiskError(error: unknown, code: string, disk: string): unknown {
   const cause = errnoOf(error);

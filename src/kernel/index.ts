@@ -12,7 +12,7 @@
  *   paging                    lists in messages of a limited size
  *   files                     directories, disk space, files of one owner, permissions
  *   nats-names, nats-streams  server lists; streams and what the server answers
- *   one-time-code             proof of knowledge of a key, accepted once
+ *   one-time-code             comparison of secrets; proof of knowledge of a key, accepted once
  *   traceparent               the trace context that messages carry
  */
 

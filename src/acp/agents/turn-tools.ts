@@ -1,4 +1,4 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import {
   createServer,
   type Server as HttpServer,
@@ -15,7 +15,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { PERMITS } from '../../conversation/index.ts';
-import { messageOf, VERSION } from '../../kernel/index.ts';
+import { isSameSecret, messageOf, VERSION } from '../../kernel/index.ts';
 import { BRIDGE } from './bridge.ts';
 import type { ToolRequest, TurnTool } from './turn.ts';
 
@@ -125,12 +125,8 @@ export class TurnTools {
   }
 
   #conversationOf(authorization: string): string | null {
-    const given = Buffer.from(authorization);
-    for (const [conversation, token] of this.#tokens) {
-      const expected = Buffer.from(`Bearer ${token}`);
-      if (given.length === expected.length && timingSafeEqual(given, expected)) return conversation;
-    }
-    return null;
+    const found = [...this.#tokens].find(([, token]) => isSameSecret(authorization, `Bearer ${token}`));
+    return found?.[0] ?? null;
   }
 
   #toolsOf(conversation: string): TurnTool['function'][] {

@@ -1,7 +1,7 @@
-import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { lstat, readdir, realpath, rm } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { filesIn, recordsOfBackup } from '../../conversation/index.ts';
-import { messageOf, orNullIfMissing, ParleyError, Releasers } from '../../kernel/index.ts';
+import { bytesBelow, messageOf, orNullIfMissing, ParleyError, Releasers } from '../../kernel/index.ts';
 import type { ConversationStore, Deletion, MigrationTarget, StoreArchive } from '../../persistence/index.ts';
 import {
   type ArchiveOptions,
@@ -81,7 +81,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
     target = await composeBackupTarget(partial, log);
     const report = await backUpStore(source, target);
     await copyAcceptedTools(data, partial);
-    const bytes = await bytesIn(partial);
+    const bytes = await bytesBelow(partial);
     await publishBackup(partial, to);
     return { ...report, to, bytes };
   } catch (error) {
@@ -219,15 +219,6 @@ async function withoutLinks(path: string): Promise<string> {
 
 async function refuseLink(path: string): Promise<void> {
   if ((await orNullIfMissing(lstat(path)))?.isSymbolicLink()) throw taken(path, 'it is a link');
-}
-
-async function bytesIn(directory: string): Promise<number> {
-  let bytes = 0;
-  for (const name of await readdir(directory, { recursive: true })) {
-    const found = await stat(join(directory, name));
-    if (found.isFile()) bytes += found.size;
-  }
-  return bytes;
 }
 
 function taken(path: string, why: string): ParleyError {

@@ -1,5 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
-import { type OneTimeCodes, ParleyError } from '../../kernel/index.ts';
+import { createHmac } from 'node:crypto';
+import { isSameSecret, type OneTimeCodes, ParleyError } from '../../kernel/index.ts';
 import type { Application, Request } from '../context.ts';
 import { digestOfToken, identify, type Token } from './access.ts';
 import { isOwnOrigin } from './hosts.ts';
@@ -71,11 +71,7 @@ export function sessionOf(
   const value = given?.slice(name.length + 1) ?? '';
   const expiry = Number(/^\d{1,12}(?=\.)/.exec(value)?.[0] ?? 0);
   if (expiry <= secondsNow()) return undefined;
-  const bytes = Buffer.from(value);
-  const [found] = tokens.filter(({ secret }) => {
-    const expected = Buffer.from(sealed(secret, expiry));
-    return expected.length === bytes.length && timingSafeEqual(expected, bytes);
-  });
+  const [found] = tokens.filter(({ secret }) => isSameSecret(value, sealed(secret, expiry)));
   return found;
 }
 

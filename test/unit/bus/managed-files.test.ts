@@ -2,7 +2,6 @@ import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
-  bytesBelow,
   prepareDirectory,
   pruneRotatedLogs,
   readCredentials,
@@ -15,6 +14,7 @@ import {
   writeDocument,
 } from '../../../src/bus/nats/managed/directory.ts';
 import { renderConfiguration, sizeMaxFile } from '../../../src/bus/nats/managed/launch.ts';
+import { bytesBelow } from '../../../src/kernel/index.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 

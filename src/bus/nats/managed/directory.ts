@@ -176,16 +176,6 @@ export async function pruneRotatedLogs({ directory, log }: ServerFiles): Promise
   for (const name of rotated.slice(0, -KEPT_LOGS)) await rm(join(directory, name), { force: true });
 }
 
-/** Bytes of the files below this directory. */
-export async function bytesBelow(directory: string): Promise<number> {
-  let bytes = 0;
-  for (const name of await readdir(directory, { recursive: true }).catch(() => [])) {
-    const facts = await stat(join(directory, name)).catch(() => null);
-    if (facts?.isFile()) bytes += facts.size;
-  }
-  return bytes;
-}
-
 /**
  * The lock that prevents two servers on one directory, and the process of its server.
  *

@@ -4,6 +4,7 @@ import { closeSync, ftruncateSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import {
+  bytesBelow,
   fullDiskError,
   isAtLeast,
   messageOf,
@@ -14,7 +15,6 @@ import {
 } from '../../../kernel/index.ts';
 import { openNats } from '../connection/connection.ts';
 import {
-  bytesBelow,
   type Credentials,
   type Endpoint,
   findServerProcess,

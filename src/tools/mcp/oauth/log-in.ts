@@ -1,4 +1,4 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
@@ -16,6 +16,7 @@ import {
   escapeHidden,
   hideValues,
   inOneLine,
+  isSameSecret,
   linkedAbort,
   ParleyError,
   VERSION,
@@ -261,11 +262,6 @@ class Person implements OAuthClientProvider {
   }
 }
 
-function isSameText(given: string, expected: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
-  return a.length === b.length && timingSafeEqual(a, b);
-}
-
 /** `isOld`: the MCP server names no authorization server, so its own origin is asked (revision 2025-03-26). */
 function isIssuer(issuer: string, at: URL, isOld: boolean): boolean {
   return (
@@ -334,7 +330,7 @@ class Receiver {
         const ended = () => reject(refused('nobody has logged in', 'run the command again'));
         own.signal.addEventListener('abort', ended, { once: true });
         this.#onRedirect = (params) => {
-          if (!isSameText(params.get('state') ?? '', person.expectedState)) return false;
+          if (!isSameSecret(params.get('state') ?? '', person.expectedState)) return false;
           this.#onRedirect = null; // one answer
           resolve(params);
           return true;
