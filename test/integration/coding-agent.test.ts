@@ -54,7 +54,7 @@ async function agentWith(
   idleSeconds = 20,
   state = '',
   files: Store = memoryStore(),
-  more: { readonly withdrawnMs?: number } = {},
+  more: { readonly withdrawnMs?: number; readonly beatMs?: number } = {},
 ) {
   const folder = state || (await newFolder());
   const agent = new CodingAgent({
@@ -280,6 +280,19 @@ describe('a coding agent', () => {
       expect((await toldTo(folder)).slice(1)).toEqual([[said]]);
     },
   );
+
+  it.each([
+    ['over HTTP', []],
+    ['by a program', ['--no-http']],
+  ])('a program that asks for progress hears of a call that waits, %s', async (_, flags) => {
+    const { agent, folder } = await agentWith(flags, 20, '', memoryStore(), { beatMs: 50 });
+    const { turn, answer } = waitingTurn('watch ask {}');
+    const handling = agent.handle(turn);
+    await promptCount(folder, 1);
+    await sleep(600);
+    answer('use blue');
+    expect((await handling).content).toBe('progress, then use blue');
+  });
 
   it('a call that a program gave up and makes again is made once', async () => {
     const { agent, folder } = await agentWith();

@@ -23,11 +23,20 @@ function forward(line) {
     id = null;
     return fail('this line is no JSON', -32700);
   }
-  const sent = request(url, { method: 'POST', headers }, async (response) => {
-    const chunks = await response.toArray().catch(() => []);
-    const text = Buffer.concat(chunks).toString();
-    if (response.statusCode >= 300 || (id !== undefined && text === '')) fail('Parley answered HTTP ' + response.statusCode);
-    else if (text !== '') say(text);
+  const sent = request(url, { method: 'POST', headers }, (response) => {
+    const isStream = String(response.headers['content-type']).includes('event-stream');
+    let text = '';
+    require('node:readline')
+      .createInterface({ input: response })
+      .on('line', (one) => {
+        if (isStream && !one.startsWith('data: {')) return;
+        text = isStream ? one.slice(6) : text + one;
+        if (isStream) say(text);
+      })
+      .on('close', () => {
+        if (response.statusCode >= 300 || (id !== undefined && text === '')) fail('Parley answered HTTP ' + response.statusCode);
+        else if (text !== '' && !isStream) say(text);
+      });
   });
   sent.on('error', (error) => fail('Parley does not answer: ' + error.message));
   sent.end(line);

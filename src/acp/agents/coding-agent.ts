@@ -62,6 +62,8 @@ export interface CodingAgentSettings extends AgentCommand {
   readonly files: FileStore;
   /** For a process to stop a turn that was cancelled (CODING-AGENT-3). Absent: 5 s. */
   readonly cancelMs?: number;
+  /** How often a call of a tool that waits says so. Absent: every 20 s. */
+  readonly beatMs?: number;
   /** How long the calls of a turn that was taken back are kept (CODING-AGENT-6). Absent: an hour. */
   readonly withdrawnMs?: number;
 }
@@ -120,7 +122,7 @@ interface Session {
 
 export class CodingAgent {
   readonly #settings: CodingAgentSettings;
-  readonly #tools = new TurnTools();
+  readonly #tools: TurnTools;
   #opening: Promise<AgentConnection> | null = null;
   /** By conversation: the sessions of this process. */
   readonly #sessions = new Map<string, string>();
@@ -134,6 +136,7 @@ export class CodingAgent {
 
   constructor(settings: CodingAgentSettings) {
     this.#settings = settings;
+    this.#tools = new TurnTools(settings.beatMs);
   }
 
   /** Rejects with what a person can do (`ACP_…`). */

@@ -28,7 +28,7 @@ import type { ToolRequest, TurnTool } from './turn.ts';
  * TURN-TOOLS-3 A call is made by the daemon, with its policy, approvals and records, as for every agent in another process.
  * TURN-TOOLS-4 Pictures and sound of a result follow its text, whole; its text has a line for each file.
  * TURN-TOOLS-5 Programs give a call up that waits for a person, often after a minute: they cancel it, or close its connection. The call
- *                goes on.
+ *                goes on. One that asks for progress hears of it in time, and some wait longer then.
  */
 
 export interface CallResult {
@@ -43,7 +43,11 @@ interface Turn {
   call(request: ToolRequest, isGivenUp: () => boolean): Promise<CallResult>;
 }
 
+/** Less than programs wait for a call. */
+const BEAT_MS = 20_000;
+
 export class TurnTools {
+  readonly #beatMs: number;
   #server: Promise<HttpServer> | null = null;
   /** By conversation. */
   readonly #tokens = new Map<string, string>();
@@ -52,6 +56,10 @@ export class TurnTools {
   readonly #listed = new Map<string, ReadonlySet<string>>();
   /** Ids of requests that were cancelled, by conversation. */
   readonly #cancelled = new Map<string, Set<unknown>>();
+
+  constructor(beatMs = BEAT_MS) {
+    this.#beatMs = beatMs;
+  }
 
   /** Its agent listed the tools before one of the turn was there. */
   isOutdated(conversation: string): boolean {
@@ -107,8 +115,9 @@ export class TurnTools {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const conversation = this.#conversationOf(request.headers.authorization ?? '');
     if (conversation === null) return void response.writeHead(401).end();
-    const isRead = request.method === 'POST';
-    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true }); // for agents and BRIDGE
+    const sent = request.method === 'POST' ? await buffer(request) : undefined;
+    const enableJsonResponse = !sent?.includes('"progressToken"');
+    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse });
     const server = this.#mcpServer(conversation, () => response.destroyed);
     response.once('close', () => void server.close());
     await server.connect(transport);
@@ -116,7 +125,7 @@ export class TurnTools {
       new Request('http://127.0.0.1/mcp', {
         method: request.method ?? 'GET',
         headers: headersOf(request),
-        ...(isRead && { body: await buffer(request) }),
+        ...(sent && { body: sent }),
       }),
     );
     response.writeHead(status, Object.fromEntries(headers));
@@ -149,17 +158,29 @@ export class TurnTools {
     server.setNotificationHandler('notifications/cancelled', ({ params: { requestId } }) => {
       cancelled.add(requestId);
     });
-    server.setRequestHandler('tools/call', async ({ params }, { mcpReq: { id } }) => {
+    server.setRequestHandler('tools/call', async ({ params }, { mcpReq: { id, _meta, notify } }) => {
       cancelled.delete(id); // of an earlier connection
       const turn = this.#turns.get(conversation);
       const isOffered = turn?.tools.some(({ function: { name } }) => name === params.name);
       if (!turn || !isOffered) return failed(`${params.name} is not offered in this turn`);
+      const { progressToken } = _meta ?? {};
+      let progress = 0;
+      const tell = () => {
+        if (progressToken === undefined) return;
+        progress += 1;
+        void notify({ method: 'notifications/progress', params: { progressToken, progress } }).catch(
+          () => undefined,
+        ); // it is gone
+      };
+      const beat = setInterval(tell, this.#beatMs);
       try {
         const request = { name: params.name, arguments: params.arguments ?? {} };
         const { text, blocks } = await turn.call(request, () => isClosed() || cancelled.has(id));
         return { content: [{ type: 'text' as const, text }, ...blocks] } as CallToolResult;
       } catch (error) {
         return failed(messageOf(error));
+      } finally {
+        clearInterval(beat);
       }
     });
     return server;

@@ -3,7 +3,7 @@
  * A coding agent for tests, written to the schema of the Agent Client Protocol (version 1), with odd habits.
  *
  * A prompt's last line says what it does, several separated by ` && `: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON`
- * (a tool of the MCP server that it was given), `close TOOL JSON` and `cancel TOOL JSON` (does not wait for its result), `think TEXT`, or a habit: `crash`, `hang`, `lose`, `flood`, `noise`, `bad-json`, `fork-and-leave`,
+ * (a tool of the MCP server that it was given), `close TOOL JSON` and `cancel TOOL JSON` (does not wait for its result), `watch TOOL JSON` (asks for progress), `think TEXT`, or a habit: `crash`, `hang`, `lose`, `flood`, `noise`, `bad-json`, `fork-and-leave`,
  * `ask-twice`, `late`, `work TITLE`, `cost AMOUNT [CURRENCY]` (of the session so far, with tokens), `show BLOCKS` and `show-in-call BLOCKS` (JSON).
  * `continue`, and a prompt that says that the work was interrupted, does what its session has left to do.
  * Everything else is answered with the number of blocks that it was told. It waits at a moment of an edit (`before-asking`, `allowed`,
@@ -69,8 +69,11 @@ async function guarded(sessionId, call, work) {
   return isAllowed;
 }
 
+const shownProgress = (messages) =>
+  `${messages.length > 1 ? 'progress, then ' : ''}${messages.at(-1)?.result?.content?.[0]?.text}`;
+
 /** As over HTTP, with an MCP server on standard streams. */
-async function useProgram({ command, args, env }, name, given) {
+async function useProgram({ command, args, env }, name, given, isWatched = false) {
   const variables = Object.fromEntries(env.map(({ name: key, value }) => [key, value]));
   const child = spawn(command, args, { env: variables, stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
@@ -87,10 +90,14 @@ async function useProgram({ command, args, env }, name, given) {
   if (name === 'broken-line') return JSON.stringify((await request('{')).error);
   const { result: list } = await request({ id: 2, method: 'tools/list' });
   const params = { name, arguments: JSON.parse(given || '{}') };
-  const { result, error } = await request({ id: 3, method: 'tools/call', params });
+  if (isWatched) params._meta = { progressToken: 3 };
+  const messages = [await request({ id: 3, method: 'tools/call', params })];
+  while (messages.at(-1).id !== 3) messages.push(JSON.parse((await lines.next()).value));
+  const { result, error } = messages.at(-1);
   child.stdin.end();
   await new Promise((done) => child.once('exit', done));
   const tools = list.tools.map((tool) => tool.name).join();
+  if (isWatched) return shownProgress(messages);
   return `(${tools}) ${error ? `error: ${error.message}` : result.content.map(({ text }) => text).join('')}`;
 }
 
@@ -104,6 +111,24 @@ async function post(server, request, signal) {
     signal,
   });
   return answer.status === 202 ? {} : answer.json();
+}
+
+/** With progress, if its result comes late. */
+async function watch({ servers: [server] }, name, given) {
+  if (server.command) return useProgram(server, name, given, true);
+  const params = { name, arguments: JSON.parse(given || '{}'), _meta: { progressToken: 3 } };
+  const headers = Object.fromEntries(server.headers.map(({ name: key, value }) => [key, value]));
+  const answer = await fetch(server.url, {
+    method: 'POST',
+    headers: {
+      ...headers,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 3, method: 'tools/call', params }),
+  });
+  const lines = (await answer.text()).split('\n').filter((line) => line.startsWith('data: {'));
+  return shownProgress(lines.map((line) => JSON.parse(line.slice(6))));
 }
 
 const soon = () => new Promise((done) => setTimeout(done, 100));
@@ -241,6 +266,7 @@ async function work(session, last, texts) {
   if (word === 'think')
     return update(id, { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: last } });
   if (word === 'close' || word === 'cancel') return giveUp(session, word, first, rest.join(' '));
+  if (word === 'watch') return say(id, await watch(session, first, rest.join(' ')));
   if (word === 'use') return say(id, `the tool says: ${await use(session, first, rest.join(' '))}`);
   if (word === 'run') {
     const command = [first, ...rest].join(' ');
