@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { cut, type Refusal, refusal } from '../kernel/index.ts';
+import { cut, jsonBytes, type Refusal, refusal } from '../kernel/index.ts';
 import type { DeadLetter, LetterOrigin } from './port.ts';
 import type { RefusedRuns, StreamPosition } from './post.ts';
 
@@ -12,7 +12,6 @@ import type { RefusedRuns, StreamPosition } from './post.ts';
  * DEAD-LETTER-4 A letter of many posts names each of them by its sequence and contains no body.
  */
 
-const encoder = new TextEncoder();
 /** Bytes of a refused body that its dead letter keeps at most. */
 export const MAX_ORIGINAL_BYTES = 128 * 1024;
 const MAX_REASON_CHARACTERS = 2_000;
@@ -30,18 +29,16 @@ export function encodeDeadLetter(
   let truncated = kept.length < original.length;
   let text = new TextDecoder('utf-8').decode(kept, { stream: truncated }); // drops half a character at the cut
   for (;;) {
-    const letter = encoder.encode(
-      JSON.stringify({
-        reason: cut(refused.message, MAX_REASON_CHARACTERS),
-        code: refused.code,
-        ...(refused.hint !== undefined && { hint: cut(refused.hint, MAX_REASON_CHARACTERS) }),
-        id,
-        ingress,
-        size: original.length,
-        original: text,
-        ...(truncated && { truncated }),
-      }),
-    );
+    const letter = jsonBytes({
+      reason: cut(refused.message, MAX_REASON_CHARACTERS),
+      code: refused.code,
+      ...(refused.hint !== undefined && { hint: cut(refused.hint, MAX_REASON_CHARACTERS) }),
+      id,
+      ingress,
+      size: original.length,
+      original: text,
+      ...(truncated && { truncated }),
+    });
     if (letter.length <= maxBytes || text === '') return letter;
     truncated = true;
     // Escapes make JSON longer than its text, so the right length is found by trying.
@@ -51,7 +48,7 @@ export function encodeDeadLetter(
 
 export function encodeRefusedRuns(refused: Refusal, posts: RefusedRuns): Uint8Array {
   const { message: reason, code, hint } = refused;
-  return asJson({ reason, code, hint, size: posts.bytes, original: '', refused: posts });
+  return jsonBytes({ reason, code, hint, size: posts.bytes, original: '', refused: posts });
 }
 
 type Place = Pick<DeadLetter, 'sequence' | 'at' | 'publisher' | 'conversation'>;
@@ -113,18 +110,14 @@ export function repostOf(letter: DeadLetter, ingressStream: string): Repost {
   if (letter.code === 'INVALID_NAME' || letter.code === 'INVALID_UTF8' || letter.code === 'UNREADABLE')
     return { ok: false, refusal: notRetryable(letter, `it was refused for what it is: ${letter.reason}`) };
   const id = letter.id ?? `dead-${sequence}-${Date.parse(at).toString(36)}`;
-  const whole: Repost = { ok: true, body: encoder.encode(original), id };
-  if (!/^[ \t\n\r]*\{/.test(original)) return { ...whole, body: asJson({ content: original, id }) };
+  const whole: Repost = { ok: true, body: Buffer.from(original), id };
+  if (!/^[ \t\n\r]*\{/.test(original)) return { ...whole, body: jsonBytes({ content: original, id }) };
   try {
     const post = JSON.parse(original) as Record<string, unknown>;
-    return post.id === undefined ? { ...whole, body: asJson({ ...post, id }) } : whole;
+    return post.id === undefined ? { ...whole, body: jsonBytes({ ...post, id }) } : whole;
   } catch {
     return { ok: false, refusal: notRetryable(letter, `it is no JSON: ${letter.reason}`) };
   }
-}
-
-function asJson(value: object): Uint8Array {
-  return encoder.encode(JSON.stringify(value));
 }
 
 function notRetryable({ sequence }: DeadLetter, why: string): Refusal {

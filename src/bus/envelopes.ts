@@ -2,6 +2,7 @@ import {
   crowdFault,
   cut,
   isShallow,
+  jsonBytes,
   jsonFault,
   MAX_DEPTH,
   ParleyError,
@@ -11,8 +12,6 @@ import {
 import type { ApiAnswer, BusLog } from './port.ts';
 
 /** Requests and answers as bytes, whichever broker carries them, and the codes of errors. */
-
-const encoder = new TextEncoder();
 
 /** The JSON of a request, or why it is refused; `{}` for an empty one. */
 export function decodeRequest(bytes: Uint8Array): ApiAnswer {
@@ -44,7 +43,7 @@ const MOST_ERROR_CHARACTERS = 2_000;
 /** An answer as bytes of at most `maxBytes`; one that does not fit becomes the error `TOO_LARGE`. */
 export function encodeAnswer(answer: ApiAnswer, maxBytes: number): EncodedAnswer {
   if (!answer.ok) return encodeRefusal(answer.refusal);
-  const body = encoder.encode(JSON.stringify(answer.body ?? {}));
+  const body = jsonBytes(answer.body ?? {});
   if (body.length <= maxBytes) return { body, error: null };
   const message = `the answer has ${body.length} bytes; the broker carries ${maxBytes}`;
   return encodeRefusal(refusal('TOO_LARGE', message, 'ask for less at once, with a lower limit'));
@@ -53,7 +52,7 @@ export function encodeAnswer(answer: ApiAnswer, maxBytes: number): EncodedAnswer
 function encodeRefusal({ code, message, hint }: Refusal): EncodedAnswer {
   const error = { code, message: shortened(message), ...(hint !== undefined && { hint: shortened(hint) }) };
   const description = cut(`${code}: ${message}`, 200).replace(/\p{Cc}+/gu, ' ');
-  return { body: encoder.encode(JSON.stringify(error)), error: { status: statusOf(code), description } };
+  return { body: jsonBytes(error), error: { status: statusOf(code), description } };
 }
 
 function shortened(text: string): string {

@@ -17,6 +17,7 @@ import {
 import {
   crowdFault,
   cut,
+  decodeUtf8,
   fieldFault,
   hasLoneSurrogate,
   hasVisible,
@@ -159,12 +160,9 @@ function legalNames(publisher: string, conversation: string): Refusal | null {
 }
 
 function decodeBody(body: Uint8Array): Step<PostShape> {
-  let text: string;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(body);
-  } catch {
+  const text = decodeUtf8(body);
+  if (text === null)
     return no('INVALID_UTF8', 'the body is not valid UTF-8', 'encode text and JSON as UTF-8');
-  }
   if (!/^[ \t\n\r]*\{/.test(text)) return { ok: true, value: { content: text } };
   let value: unknown;
   try {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REPEATABLE_VERBS } from '../bus/index.ts';
 import type { NatsConnection } from '../bus/nats/index.ts';
-import { abortable, isRecord, messageOf, ParleyError, parseJson } from '../kernel/index.ts';
+import { abortable, isRecord, jsonBytes, messageOf, ParleyError, parseJson } from '../kernel/index.ts';
 
 /**
  * One request to the daemon's service, with its retries.
@@ -78,7 +78,7 @@ function waitOf(
 }
 
 function encode(connection: NatsConnection, { endpoint, body }: OutgoingRequest): Uint8Array {
-  const payload = Buffer.from(JSON.stringify(body));
+  const payload = jsonBytes(body);
   const limit = connection.info?.max_payload;
   if (limit !== undefined && payload.byteLength > limit) {
     throw new ParleyError(

@@ -28,6 +28,9 @@ export function pageOf<T>(
   }
 }
 
+/** JSON as UTF-8. */
+export const jsonBytes = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
+
 export function sizeOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }

@@ -1,5 +1,6 @@
 import type { NatsConnection } from 'nats';
 import { type Entry, NAME_PATTERN, SLUG_PATTERN } from '../../conversation/index.ts';
+import { jsonBytes } from '../../kernel/index.ts';
 import type { Bus } from '../port.ts';
 import type { Subjects } from '../subjects.ts';
 
@@ -35,7 +36,7 @@ export function createFeeds(connection: NatsConnection, subjects: Subjects, maxP
     },
     publishLive(conversation, agent, chunk) {
       if (!NAME_PATTERN.test(conversation) || !SLUG_PATTERN.test(agent)) return;
-      send(subjects.live(conversation, agent), Buffer.from(JSON.stringify(chunk)));
+      send(subjects.live(conversation, agent), jsonBytes(chunk));
     },
     publishAudit(conversation, record) {
       if (!NAME_PATTERN.test(conversation)) return;
@@ -73,12 +74,10 @@ export function packEntries(entries: readonly Entry[], maxBytes: number): Uint8A
 
 /** The fields of an audit record that can be long. */
 const LONG_FIELDS: readonly string[] = ['arguments', 'result'];
-const encoder = new TextEncoder();
-
 /** A record of the audit log within `maxBytes`; else without its long fields, and `truncated`. */
 export function encodeAudit(record: Readonly<Record<string, unknown>>, maxBytes: number): Uint8Array {
-  const whole = encoder.encode(JSON.stringify(record));
+  const whole = jsonBytes(record);
   if (whole.length <= maxBytes) return whole;
   const short = Object.entries(record).filter(([name]) => !LONG_FIELDS.includes(name));
-  return encoder.encode(JSON.stringify({ ...Object.fromEntries(short), truncated: true }));
+  return jsonBytes({ ...Object.fromEntries(short), truncated: true });
 }

@@ -17,7 +17,7 @@ import {
   refusalOfAgentName,
   refusalOfOtherPublisher,
 } from '../../conversation/index.ts';
-import { asError, type NewId, ParleyError, parseTraceparent } from '../../kernel/index.ts';
+import { asError, jsonBytes, type NewId, ParleyError, parseTraceparent } from '../../kernel/index.ts';
 
 /** The author of a request, and the post that it makes. */
 
@@ -48,7 +48,7 @@ export function askedPost(
   const lossy = metaFault(post.meta); // it is written as JSON again below
   if (lossy) throw asError(lossy);
   const id = typeof post.id === 'string' ? post.id : newId();
-  const bytes = Buffer.from(JSON.stringify({ ...post, id: post.id ?? id }));
+  const bytes = jsonBytes({ ...post, id: post.id ?? id });
   const names = { publisher: asName(from, 'publisher'), conversation: asName(to, 'conversation') };
   const decoded = decodePost({
     ...names,

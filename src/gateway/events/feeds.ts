@@ -17,12 +17,10 @@ export interface Feed {
   close(): void;
 }
 
-const encoder = new TextEncoder();
-
 /** JSON has no line break, so one `data:` line is enough. */
 export function frame(event: string, data: object, id?: number): Uint8Array {
   const name = id === undefined ? '' : `id: ${id}\n`;
-  return encoder.encode(`${name}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  return Buffer.from(`${name}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
 /** Encodes a value once for all readers: the daemon gives them the same objects. */

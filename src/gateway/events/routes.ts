@@ -14,7 +14,7 @@ import {
 /** The event streams: log, live text and list as server-sent events. */
 
 /** Sent first: the browser reports the stream as open, and reconnects after a second. */
-export const GREETING: Uint8Array = new TextEncoder().encode('retry: 1000\n\n');
+export const GREETING: Uint8Array = Buffer.from('retry: 1000\n\n');
 const MOST_FOLLOWED = 64;
 
 export function addEventRoutes(app: Application, routes: RouteContext): void {

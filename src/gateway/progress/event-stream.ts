@@ -27,8 +27,7 @@ export function eventStream(
   frames: AsyncIterator<string | Uint8Array>,
   { heartbeatMs, closing, onGone, onFault }: EventStreamOptions,
 ): Response {
-  const encoder = new TextEncoder();
-  const bytesOf = (frame: string | Uint8Array) => (typeof frame === 'string' ? encoder.encode(frame) : frame);
+  const bytesOf = (frame: string | Uint8Array) => (typeof frame === 'string' ? Buffer.from(frame) : frame);
   let isComing = false;
   let arrived: IteratorResult<string | Uint8Array, unknown> | null = null;
   /** Ends the wait of `pull`, if it waits. */
@@ -59,7 +58,7 @@ export function eventStream(
       wake = null;
       const next = arrived;
       arrived = null;
-      if (!next) return controller.enqueue(encoder.encode(HEARTBEAT));
+      if (!next) return controller.enqueue(bytesOf(HEARTBEAT));
       if (!next.done) return controller.enqueue(bytesOf(next.value));
       end();
       controller.close();

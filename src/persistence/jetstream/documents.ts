@@ -1,5 +1,5 @@
 import { headers, type KV, type MsgHdrs, nuid, type ObjectStore, StorageType } from 'nats';
-import { InOrder, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
+import { InOrder, jsonBytes, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { AuditRecord } from '../port.ts';
 import type { AuditLog, Documents, Durability } from '../storage.ts';
 import {
@@ -75,7 +75,7 @@ export class BucketDocuments implements Documents {
   }
 
   put(key: string, value: unknown, durability: Durability): Promise<void> {
-    const body = Buffer.from(JSON.stringify(value));
+    const body = jsonBytes(value);
     return this.#order.run(key, async () => {
       const outcome = await this.#publish(key, body, durability, headers());
       try {
@@ -95,7 +95,7 @@ export class BucketDocuments implements Documents {
         if (value === null) return;
         const made = headers();
         made.set(EXPECTED_HEADER, `${found?.sequence ?? 0}`);
-        const outcome = await this.#publish(key, Buffer.from(JSON.stringify(value)), 'durable', made);
+        const outcome = await this.#publish(key, jsonBytes(value), 'durable', made);
         if (outcome.kind === 'stored') return;
         if (outcome.kind === 'conflict') continue;
         // A retry is safe: if the value was stored after all, `next` gets it.
@@ -115,7 +115,7 @@ export class BucketDocuments implements Documents {
     if (durability === 'derived' || body.length <= maxBody(this.#broker))
       return publish(this.#broker, this.#stream, { subject, body, headers: made });
     made.set(OBJECT_HEADER, '1');
-    const pointer = Buffer.from(JSON.stringify({ bytes: body.length }));
+    const pointer = jsonBytes({ bytes: body.length });
     const outcome = await publish(this.#broker, this.#stream, { subject, body: pointer, headers: made });
     if (outcome.kind !== 'stored') return outcome;
     try {
@@ -261,7 +261,7 @@ export function createStreamAudit(broker: Broker, names: StoreNames, documents: 
     await documents.put(`record.${conversation}.${id}`, json, 'durable');
     made.set(BODY_HEADER, id);
     const { arguments: _, result: __, ...short } = record;
-    return { body: Buffer.from(JSON.stringify({ ...short, truncated: true })), headers: made };
+    return { body: jsonBytes({ ...short, truncated: true }), headers: made };
   }
 
   return {

@@ -324,7 +324,6 @@ const LENGTH_HEADER = 'Parley-Length';
 const CLAIM_HEADER = 'Parley-Claim';
 const OWES_HEADER = 'Parley-Owes';
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true }); // bytes that are not UTF-8 are damage
 const FRAME_BYTES = '{"entries":[]}'.length;
 
@@ -334,7 +333,7 @@ function bodySize(json: readonly string[]): number {
 }
 
 export function encodeBody(json: readonly string[]): Uint8Array {
-  return encoder.encode(`{"entries":[${json.join(',')}]}`);
+  return Buffer.from(`{"entries":[${json.join(',')}]}`);
 }
 
 /**

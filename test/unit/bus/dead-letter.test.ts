@@ -111,7 +111,7 @@ describe('reposting a dead letter', () => {
 
   it('a dead letter with an id is reposted byte for byte', () => {
     const body = '{ "id":"own", "content":"x", "meta":{"n":12345678901234567890} }';
-    expect(repostOf(letter(body), 'PARLEY_IN')).toEqual({ ok: true, body: bytes(body), id: 'm-1' });
+    expect(repostOf(letter(body), 'PARLEY_IN')).toEqual({ ok: true, body: Buffer.from(body), id: 'm-1' });
   });
 
   it.each<[string, Partial<DeadLetter>, string, RegExp]>([

@@ -1,6 +1,6 @@
 import { ErrorCode, type Msg, type NatsConnection, NatsError, type Subscription } from 'nats';
 import type { Entry, LiveChunk } from '../../../conversation/index.ts';
-import { messageOf, sleep } from '../../../kernel/index.ts';
+import { jsonBytes, messageOf, sleep } from '../../../kernel/index.ts';
 import type {
   BusLog,
   Feed,
@@ -83,8 +83,6 @@ export class NatsSharing implements Sharing {
     await this.#ingress?.stop();
   }
 }
-
-const encoder = new TextEncoder();
 
 /**
  * Messages between daemons over core NATS: `parley.control.<daemon>.<verb>`.
@@ -187,9 +185,7 @@ function tooLarge(what: string, bytes: number, room: number): Heard {
   return { kind: 'too-large', reason: `the ${what} has ${bytes} bytes; the broker carries ${room}` };
 }
 
-function encode(body: unknown): Uint8Array {
-  return encoder.encode(JSON.stringify(body ?? {}));
-}
+const encode = (body: unknown) => jsonBytes(body ?? {});
 
 const CHECK_MS = 1_000;
 

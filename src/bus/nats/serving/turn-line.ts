@@ -1,5 +1,6 @@
 import { ErrorCode, headers, type Msg, type NatsConnection, NatsError, nuid, type Subscription } from 'nats';
 import type { LiveChunk } from '../../../conversation/index.ts';
+import { jsonBytes } from '../../../kernel/index.ts';
 import type { OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
 import { decodeAcceptance, decodeAgentMessage, decodeChunk, type OfferBody } from '../../remote-turns.ts';
 import { mayAnswerTo, REPLY_HINT, type Subjects } from '../../subjects.ts';
@@ -32,13 +33,12 @@ export interface TurnLineOptions {
 const MAX_STREAMED = 16 * 1024 * 1024;
 const TOO_LONG = `more than ${MAX_STREAMED} bytes of live text arrived for one answer`;
 
-const encoder = new TextEncoder();
-const RECEIVED = encoder.encode('{"received":true}');
+const RECEIVED = jsonBytes({ received: true });
 
 type Listener = (event: OfferEvent) => void;
 
 /** Not an offer, so it starts no turn: an agent refuses it, and an older agent may not answer. */
-const PING = encoder.encode('{"type":"ping"}');
+const PING = jsonBytes({ type: 'ping' });
 const PING_MS = 250;
 
 /** False only if the server reports no subscriber: a busy agent may not answer in time. */
@@ -74,7 +74,7 @@ export class NatsTurnLine implements TurnLine {
   ): Promise<OfferOutcome> {
     const { connection, subjects, agent, watch, closing } = this.#options;
     const followers = subjects.live(body.conversation, agent);
-    const payload = encode({ ...body, live: this.#live, reply: this.#reply, control: this.#control });
+    const payload = jsonBytes({ ...body, live: this.#live, reply: this.#reply, control: this.#control });
     const limit = this.#options.maxPayload();
     if (payload.length > limit) return { kind: 'too-large', bytes: payload.length, limit };
     if (!(await watch.connected(timeoutMs, closing))) return { kind: 'disconnected' };
@@ -98,7 +98,7 @@ export class NatsTurnLine implements TurnLine {
   }
 
   answer(from: string | null, results: object): boolean {
-    const payload = encode(from === null ? { type: 'tool_results', ...results } : results);
+    const payload = jsonBytes(from === null ? { type: 'tool_results', ...results } : results);
     if (payload.length > this.#options.maxPayload()) return false;
     this.#publish(from ?? this.#control, payload);
     return true;
@@ -109,7 +109,7 @@ export class NatsTurnLine implements TurnLine {
     this.#closed = true;
     if (how === 'abort' && this.#offered) {
       const { turnId, epoch } = this.#offered;
-      this.#publish(this.#control, encode({ type: 'abort', turnId, epoch }));
+      this.#publish(this.#control, jsonBytes({ type: 'abort', turnId, epoch }));
     }
     if (this.#options.connection.isClosed()) return;
     for (const subscription of this.#subscriptions) subscription.unsubscribe();
@@ -130,7 +130,7 @@ export class NatsTurnLine implements TurnLine {
           if (chunk && chunk !== 'unknown') {
             if (this.#isTooLong(chunk.call, message.data.length))
               return emit({ type: 'invalid', reason: TOO_LONG });
-            this.#publish(followers, encode(chunk));
+            this.#publish(followers, jsonBytes(chunk));
             this.#options.onLive?.(body.conversation, chunk);
           }
           emit(chunk && eventOf(chunk));
@@ -173,10 +173,6 @@ export class NatsTurnLine implements TurnLine {
       // The connection is closed or draining, or the agent named an invalid subject.
     }
   }
-}
-
-function encode(body: object): Uint8Array {
-  return encoder.encode(JSON.stringify(body));
 }
 
 /** Text is recorded as it arrives, so that it is kept if the agent stops answering. */
