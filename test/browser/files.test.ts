@@ -295,6 +295,19 @@ describe.skipIf(chromiumPath === null)('files in the message field', () => {
 describe.skipIf(chromiumPath === null)('files in the thread', () => {
   const stage = sharedStage({}, /status of 404/);
 
+  it('"why?" names the pictures that the model was not shown under what was left out', async () => {
+    const [part] = await postFiles(stage, 'unseen', png('mug.png', 30, 20));
+    await stage.post('unseen', 'Here it is.', { parts: [{ type: 'text', text: 'Here it is.' }, part] });
+    const page = await stage.look('#/c/unseen');
+    const answer = message(page, 'Noted: Here it is.');
+    await answer.hover();
+    await answer.getByRole('link', { name: /Why did/ }).click();
+    const section = page.locator('.answer-panel section').filter({ hasText: 'What was left out' });
+    expect(await textOf(section)).toMatch(
+      /What was left out\s+The file mug\.png of \d+ was not shown: its model takes no such files/,
+    );
+  });
+
   const open = async (conversation: string, ...files: readonly Given[]) => {
     await postFiles(stage, conversation, ...files);
     const page = await stage.look(`#/c/${conversation}`);

@@ -9,6 +9,7 @@ import {
   evolve,
   expand,
   type FilePart,
+  filesOf,
   isOfAPerson,
   type LeftOut,
   type NextReduction,
@@ -17,6 +18,7 @@ import {
   type ReductionStatus,
   type ReportedDefinition,
   type ReportedPart,
+  shownName,
   summaryEntry,
   turnStart,
   usedTogether,
@@ -33,7 +35,7 @@ import {
 } from '../definition/definition.ts';
 import type { ModelRequest, WireMessage } from '../model-port.ts';
 import { type Assembled, type ModelProfile, sealed, shownParameters } from '../requests/assemble.ts';
-import { type FileCache, type LoadedFiles, NO_FILES } from '../requests/files.ts';
+import { type FileCache, type LoadedFiles, NO_FILES, unseenFiles } from '../requests/files.ts';
 import {
   needsReduction,
   nextReductionOf,
@@ -268,6 +270,7 @@ function explanationOf(
       left_out_as: holdings.leftOut.map(({ indexes: _, ...fate }) => fate),
       shortened: holdings.shortened,
       without_files: holdings.withoutFiles,
+      ...unseenIn(reducible),
       waiting: holdings.waiting,
       tokens_by_group: weighed.groups,
       next_reduction: nextReduction(reducible, profile, holdings),
@@ -288,6 +291,21 @@ function explanationOf(
     },
   };
 }
+
+function unseenIn({ view, entries, form, assembled }: Reducible): Pick<ViewReport, 'unseen_files'> {
+  const shown = { form, tools: assembled.request.tools };
+  const unseen = [...view.history.slice(0, view.historyLength), ...view.tail].flatMap((part) =>
+    unseenFiles(part.message, shown).map(({ file, why }) => ({
+      entry: part.entries.find((at) => hasFile(entries[at], file)) ?? part.entries[0] ?? -1,
+      name: shownName(file),
+      why,
+    })),
+  );
+  return unseen.length === 0 ? {} : { unseen_files: unseen };
+}
+
+const hasFile = (entry: Entry | undefined, { sha256 }: FilePart) =>
+  entry !== undefined && filesOf(entry).some((file) => file.sha256 === sha256);
 
 /** What the log names of the prompt before this answer; else what follows from the request. */
 function toldOf(

@@ -32,24 +32,46 @@ const READER = 'fs_read';
 /** The message with the lines of its files, and with those files that the model is shown. */
 export function withShownFiles<M extends ViewMessage>(message: M, { form, tools }: FileView): M {
   if (!message.files) return message;
-  const reader = tools.some((tool) => tool.function.name === READER) ? `; ${READER} reads it` : '';
-  const { most, maxBytes } = fileLimits(form);
-  let bytes = 0;
-  const shown: WireFile[] = [];
-  const lines = message.files.map(({ isDropped, ...file }) => {
+  const reader = readerOf(tools);
+  const judged = judge(message, form);
+  const shown = judged.flatMap(({ file, why }): WireFile[] => {
     const rule = ruleOf(file, form);
-    const isOver = shown.length >= most || bytes + file.size > maxBytes;
-    const why =
-      refused(file, rule, form) ??
-      (isDropped ? 'not shown any more' : isOver ? 'not shown: too much for one request' : null);
-    if (why !== null) return unseenFileLine(file, why + reader);
-    bytes += file.size;
-    shown.push(rule ? { ...file, tokens: Math.ceil(rule.tokens(file)) } : file);
-    return fileLine(file);
+    if (why !== null) return [];
+    return [rule ? { ...file, tokens: Math.ceil(rule.tokens(file)) } : file];
+  });
+  const lines = judged.map(({ file, why }) => {
+    if (why === null) return fileLine(file);
+    return unseenFileLine(file, `${why === DROPPED ? why : `not shown: ${why}`}${reader}`);
   });
   const { files: _, ...others } = message;
   const content = [message.content ?? '', ...lines].filter((line) => line !== '').join('\n');
   return { ...others, content, ...(shown.length > 0 && { files: shown }) } as M;
+}
+
+/** The files that the model is not shown, and why; without those that a reduction took out. For a person. */
+export function unseenFiles(message: ViewMessage, { form, tools }: FileView) {
+  return judge(message, form).flatMap(({ file, why }) =>
+    why === null || why === DROPPED
+      ? []
+      : [{ file, why: why.replace('your model', 'its model') + readerOf(tools) }],
+  );
+}
+
+const readerOf = (tools: readonly WireTool[]) =>
+  tools.some((tool) => tool.function.name === READER) ? `; ${READER} reads it` : '';
+
+const DROPPED = 'not shown any more';
+
+/** Each file, and why the model is not shown it; null: it is. */
+function judge({ files = [] }: ViewMessage, form: WireForm) {
+  const { most, maxBytes } = fileLimits(form);
+  let [count, bytes] = [0, 0];
+  return files.map(({ isDropped, ...file }) => {
+    const isOver = count >= most || bytes + file.size > maxBytes;
+    const why = refused(file, form) ?? (isDropped ? DROPPED : isOver ? 'too much for one request' : null);
+    if (why === null) [count, bytes] = [count + 1, bytes + file.size];
+    return { file, why };
+  });
 }
 
 /** The limits of the files of a whole request. */
@@ -69,18 +91,15 @@ function ruleOf({ mediaType }: FilePart, { accepts = [], dialect }: WireForm) {
 }
 
 /** Null: the model takes the file. */
-function refused(
-  { size, width = 0, height = 0 }: FilePart,
-  rule: ReturnType<typeof ruleOf>,
-  { accepts }: WireForm,
-): string | null {
-  if (accepts === 'references') return null;
-  if (rule === undefined) return 'not shown: your model takes no such files';
-  if (size === 0) return 'not shown: it is empty';
-  if (size > rule.maxBytes) return `not shown: your model takes at most ${showBytes(rule.maxBytes)}`;
+function refused(file: FilePart, form: WireForm): string | null {
+  if (form.accepts === 'references') return null;
+  const { size, width = 0, height = 0 } = file;
+  const rule = ruleOf(file, form);
+  if (rule === undefined) return 'your model takes no such files';
+  if (size === 0) return 'it is empty';
+  if (size > rule.maxBytes) return `your model takes at most ${showBytes(rule.maxBytes)}`;
   const { maxSide = Number.POSITIVE_INFINITY } = rule;
-  if (Math.max(width, height) > maxSide)
-    return `not shown: your model takes at most ${maxSide} pixels a side`;
+  if (Math.max(width, height) > maxSide) return `your model takes at most ${maxSide} pixels a side`;
   return null;
 }
 

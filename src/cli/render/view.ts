@@ -83,7 +83,7 @@ function bars({ tokens_by_group: groups, tokens, window, reserved }: ViewReport,
 }
 
 function facts(report: ViewReport): string[] {
-  const { agent, answer, cost, definition } = report;
+  const { agent, answer, cost, definition, unseen_files: unseen = [] } = report;
   const entries = (list: readonly number[]) => (list.length > 0 ? entriesNamed(list) : null);
   const lines: [string, string | null | undefined][] = [
     ['request', `of ${agent}, ${answer === null ? 'its next one' : `answered by entry ${answer}`}`],
@@ -92,6 +92,10 @@ function facts(report: ViewReport): string[] {
     ...report.left_out_as.map((left): [string, string] => ['not in it', gone(left)]),
     ['previews', entries(report.shortened)],
     ['files only named', entries(report.without_files)],
+    ...unseen.map(({ entry, name, why }): [string, string] => [
+      'not shown',
+      `${name} of entry ${entry}: ${why}`,
+    ]),
     ['later', report.waiting.length > 0 ? `${entriesNamed(report.waiting)}: for a later call` : null],
     ['reduced', reducedWhen(report)],
     ['sent', SENT[`${report.sent}`]],

@@ -51,6 +51,8 @@ export interface ViewReport {
   readonly shortened: readonly number[];
   /** Whose files a reduction took out. */
   readonly without_files: readonly number[];
+  /** Files of entries in the request that the model is not shown, and why; absent: none. */
+  readonly unseen_files?: readonly { readonly entry: number; readonly name: string; readonly why: string }[];
   /** Entries that a later request will contain: routed to this agent for a later turn, or written during its turn. */
   readonly waiting: readonly number[];
   /** Adds up to `tokens`: tools, and messages by `kind` (`marker` counts as `away-block`). */

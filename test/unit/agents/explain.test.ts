@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type AgentSetup, type Explanation, explain } from '../../../src/agents/index.ts';
 import type { Entry, ViewReport } from '../../../src/conversation/index.ts';
-import { Log, sourcesOf } from './support.ts';
+import { sampleFile } from '../../support/sample-files.ts';
+import { Log, PROFILE, sourcesOf } from './support.ts';
 
 const words = (count: number) => 'word '.repeat(count).trim();
 
@@ -26,6 +27,23 @@ function longLog(): { log: Log; first: number; last: number } {
 }
 
 describe('an explanation of a view', () => {
+  it('an explanation names each file that the model was not shown, its entry, and why', () => {
+    const log = new Log();
+    log.person('Look.');
+    const [png, pdf] = [sampleFile('image/png', 0).part, sampleFile('application/pdf', 1).part];
+    log.add({ ...log.entries[0], index: 1, id: 'id-1', parts: [png, pdf] });
+    const form = { ...PROFILE.form, accepts: ['image' as const] };
+    const why = 'its model takes no such files';
+    expect(reportOf(log).unseen_files).toEqual([
+      { entry: 1, name: png.name, why },
+      { entry: 1, name: pdf.name, why },
+    ]);
+    expect(reportOf(log, { form }).unseen_files).toEqual([{ entry: 1, name: pdf.name, why }]);
+    log.answer('pm', log.start('pm', 1), 'I see.');
+    log.person('And now?');
+    expect(reportOf(log, { form }).unseen_files).toEqual([{ entry: 1, name: pdf.name, why }]);
+  });
+
   it.each<[string, number, ViewReport['status'], boolean]>([
     ['far below its limit', 100_000, 'not_needed', false],
     ['above its limit', 900, 'reduced', true],

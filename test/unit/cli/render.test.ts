@@ -296,6 +296,10 @@ describe('an explained view', () => {
     ],
     [{ left_out_as: [leftOut(6, 6, 'empty')] }, /not in it +entry 6: without text/],
     [{ shortened: [3] }, /previews +entry 3/],
+    [
+      { unseen_files: [{ entry: 5, name: 'mug.png', why: 'its model takes no such files' }] },
+      /not shown +mug\.png of entry 5: its model takes no such files/,
+    ],
     [{ waiting: [8] }, /later +entry 8: for a later call/],
     [{ sent: true }, /sent +yes/],
     [{ sent: false }, /sent +no: other bytes were sent;[\s\S]*an older version of Parley/],

@@ -177,7 +177,7 @@ const SENT: Readonly<Record<string, string>> = {
 const FATES = { summed_up: 'summed up', left_out: 'left out', empty: 'an answer without text' } as const;
 
 function LeftOut({ request: { report } }: OfRequest) {
-  const { left_out_as: gone, shortened, without_files: named, waiting } = report;
+  const { left_out_as: gone, shortened, without_files: named, unseen_files: unseen = [], waiting } = report;
   const all: [what: string, entries: readonly number[], how: string][] = [
     ['', shortened, 'are shown as previews'],
     ['Files of', named, 'are named, no longer shown'],
@@ -187,7 +187,9 @@ function LeftOut({ request: { report } }: OfRequest) {
   return (
     <section>
       <h3>What was left out</h3>
-      {gone.length + others.length === 0 && <p class="muted">Nothing. The agent got its complete view.</p>}
+      {gone.length + others.length + unseen.length === 0 && (
+        <p class="muted">Nothing. The agent got its complete view.</p>
+      )}
       <ul class="plain">
         {gone.map(({ from, to, how, by }) => (
           <li key={`${from} ${to}`}>
@@ -198,6 +200,11 @@ function LeftOut({ request: { report } }: OfRequest) {
                 in <EntryLinks entries={[by]} />
               </>
             )}
+          </li>
+        ))}
+        {unseen.map(({ entry, name, why }, place) => (
+          <li key={place}>
+            The file <bdi>{name}</bdi> of <EntryLinks entries={[entry]} /> was not shown: {why}
           </li>
         ))}
         {others.map(([what, entries, how]) => (
