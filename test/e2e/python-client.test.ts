@@ -187,6 +187,19 @@ print(json.dumps(team.ask("dumped", "Dump", publisher="ann", tools=[dump]).text)
     expect(text).toContain('TOO_LARGE');
   });
 
+  it('`ask` in a conversation that is deleted meanwhile ends with an error', async () => {
+    model.next = [{ text: 'So far', hang: 'after-text' }];
+    const asking = python(`
+try:
+    team.ask("deleted", "Hello", publisher="ann", timeout=20)
+except parley.ParleyError as error:
+    print(json.dumps(error.code))
+`);
+    await followUntil(client, 'deleted', (entries) => ofType(entries, 'turn-started').length > 0);
+    await client.request('delete', { conversation: 'deleted' });
+    expect(await asking).toEqual(['CONVERSATION_DELETED']);
+  });
+
   itLong('a daemon that is killed while a function runs gets its result after its restart', async () => {
     model.next = [{ toolCalls: [{ name: 'wait', arguments: '{}' }] }, { text: 'Done.' }];
     const asking = python(`

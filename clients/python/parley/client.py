@@ -136,7 +136,8 @@ class Client:
 
     def follow(self, conversation, start=0, live=False, timeout=None):
         """Yields each entry of the log once and in order, from the index `start` on. With `live`, also the text while it is
-        written, which may be lost: `{"live": agent, "type": "text", "delta": …}`. Ends after `timeout` seconds."""
+        written, which may be lost: `{"live": agent, "type": "text", "delta": …}`. Ends after `timeout` seconds, and with a
+        `ParleyError` when the conversation is deleted. One that does not exist yet is waited for."""
         events, leave = self._listen(conversation, live)
         try:
             yield from self._read(conversation, start, events, timeout)
@@ -168,7 +169,7 @@ class Client:
 
     def _read(self, conversation, start, events, timeout):
         end = None if timeout is None else time.monotonic() + timeout
-        has_read = False
+        has_read = has_begun = False
         while end is None or time.monotonic() < end:
             try:
                 event = events.get(timeout=POLL_SECONDS if end is None else max(0, min(POLL_SECONDS, end - time.monotonic())))
@@ -184,9 +185,14 @@ class Client:
                     page = self.request("entries", conversation=conversation, **{"from": start})
                     has_read = True
                 except ParleyError as error:
-                    if error.code != "NOT_FOUND" and not (has_read and error.code in UNREACHABLE):
+                    if has_read and error.code in UNREACHABLE:
+                        break
+                    if error.code != "NOT_FOUND":
                         raise
-                    break
+                    page = {"length": 0, "entries": []}
+                if has_begun and page["length"] < start:
+                    raise ParleyError("CONVERSATION_DELETED", f"{conversation} was deleted while it was followed")
+                has_begun = has_begun or bool(page["entries"])
                 yield from page["entries"]
                 start += len(page["entries"])
 
