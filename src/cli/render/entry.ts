@@ -14,7 +14,14 @@ import {
   splitMessage,
   traitsOf,
 } from '../../client/index.ts';
-import { inOneLine, visibleArguments, visibleCall, visibleText } from '../../kernel/index.ts';
+import {
+  inOneLine,
+  isRecord,
+  parseJson,
+  visibleArguments,
+  visibleCall,
+  visibleText,
+} from '../../kernel/index.ts';
 import {
   clockTime,
   firstLine,
@@ -156,9 +163,21 @@ export function approvalLines(approval: Waiting, command: (words: string) => str
   const what = visibleCall(tool, textOf(approval.arguments));
   return [
     `${[approvalId, conversation, agent].map(visibleText).join('  ')} wants to call ${what}`,
+    ...shownLines(tool, textOf(approval.arguments)),
     `  ${answers}`,
     ...(approval.covers ? [`  with --always also ${visibleText(approval.covers)}`] : []),
   ];
+}
+
+const MOST_SHOWN_LINES = 40;
+
+/** What a coding agent shows of its own call, such as a difference: in lines. */
+function shownLines(tool: string, given: string): string[] {
+  const fields = tool.startsWith('permit_') ? parseJson(given) : undefined;
+  if (!isRecord(fields) || typeof fields.shown !== 'string') return [];
+  const lines = fields.shown.split('\n').map((line) => `    ${visibleText(line)}`);
+  const more = lines.length - MOST_SHOWN_LINES;
+  return more <= 0 ? lines : [...lines.slice(0, MOST_SHOWN_LINES), `    … (${more} more lines)`];
 }
 
 /** JSON between the single quotes of a shell: it is the server's text. */

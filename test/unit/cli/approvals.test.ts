@@ -55,6 +55,21 @@ it('`parley approvals` escapes each character of the arguments that could hide o
   expect(ran.out).toContain('wants to call shell {"command":"echo \\u202egpj.exe\\u009b2K é"}');
 });
 
+it.each([
+  ['permit_edit', true],
+  ['shell', false],
+])(
+  'the difference that a coding agent shows is printed in lines below its call: %s',
+  async (tool, isShown) => {
+    const common = { approvalId: 'a1', conversation: 'demo', agent: 'dev', tool, risk: 'risky' };
+    const shown = `--- a.txt\n+++ a.txt\n-old\n+new\u202e${'\n+more'.repeat(100)}`;
+    const approval = { ...common, arguments: JSON.stringify({ path: 'a.txt', shown }), mayHaveRun: false };
+    const ran = await parley(['approvals'], { daemon: fakeDaemon({ approvals: { approvals: [approval] } }) });
+    expect(ran.out.includes('\n    -old\n    +new\\u202e\n    +more\n')).toBe(isShown);
+    expect(ran.out.includes('\n    … (64 more lines)\n')).toBe(isShown);
+  },
+);
+
 it('a question of a server says who asks, and its text ends no argument of the command', async () => {
   const asks = {
     server: 'files',
