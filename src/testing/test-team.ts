@@ -8,7 +8,7 @@ import type { AnswerOf, RequestOf, Verb } from '../bus/index.ts';
 import { type Config, loadConfig } from '../config/index.ts';
 import { type Entry, type FilePart, filesOf } from '../conversation/index.ts';
 import { type Activity, createDaemon, type Daemon, type Log, type Simulation } from '../daemon/index.ts';
-import { ParleyError } from '../kernel/index.ts';
+import { asError, ParleyError } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { createMemoryStore } from '../persistence/memory/index.ts';
 import type { InProcessTool } from '../tools/index.ts';
@@ -248,7 +248,7 @@ export class TestTeam {
     try {
       const answer = await this.#parts.memory.request({ endpoint: verb, body, publisher: null });
       if (answer.ok) return answer.body as AnswerOf<V>;
-      throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
+      throw asError(answer.refusal);
     } finally {
       this.#requests -= 1;
     }

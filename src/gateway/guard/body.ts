@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, type InputType, inflate, type ZlibOptions } from 'node:zlib';
-import { errnoOf, ParleyError } from '../../kernel/index.ts';
+import { asError, errnoOf, ParleyError } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
 
 /**
@@ -42,7 +42,7 @@ export async function jsonBody(
     });
   }
   const decoded = wire.decode(bytes);
-  if (!decoded.ok) throw new ParleyError(decoded.refusal.code, decoded.refusal.message, decoded.refusal);
+  if (!decoded.ok) throw asError(decoded.refusal);
   const { body } = decoded;
   if (body !== null && typeof body === 'object' && !Array.isArray(body)) return { ...body };
   throw new ParleyError('BAD_REQUEST', 'expected a JSON object', {

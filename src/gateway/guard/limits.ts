@@ -1,5 +1,5 @@
 import type { Verb } from '../../bus/contract.ts';
-import { type Clock, ParleyError } from '../../kernel/index.ts';
+import { type Clock, ParleyError, tally } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import type { GatewayPort } from '../port.ts';
 import { OTHER_ROUTES, ROUTES, routerPath } from '../rest/routes.ts';
@@ -36,9 +36,7 @@ export function addSeats(app: Application, { readers, readersPerCaller }: RouteC
   };
   const leave = (caller: string) => {
     all -= 1;
-    const left = (taken.get(caller) ?? 1) - 1;
-    if (left > 0) taken.set(caller, left);
-    else taken.delete(caller);
+    tally(taken, caller, -1);
   };
   for (const route of [...ROUTES, ...OTHER_ROUTES].filter(({ stays }) => stays)) {
     app.on(route.method.toUpperCase(), routerPath(route), (context, next) => {

@@ -1,5 +1,5 @@
 import type { CallersCall, Usage } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { asError, ParleyError } from '../../kernel/index.ts';
 import { callerCallId } from '../client-ids.ts';
 import { publicErrorOf } from '../problem.ts';
 import type { Said } from './reply.ts';
@@ -36,13 +36,9 @@ export async function wholeCompletion(completion: Completion, reply: AsyncIterab
     if (said.kind === 'text') content += said.text;
     else if (said.kind === 'calls') calls = said.calls;
     else if (said.kind === 'end') return whole(completion, { content, calls }, said);
-    else throw failureOf(said);
+    else throw asError(said.refusal);
   }
   throw stopping();
-}
-
-export function failureOf({ refusal }: Extract<Said, { kind: 'failed' }>): ParleyError {
-  return new ParleyError(refusal.code, refusal.message, refusal);
 }
 
 /** The reply was left before its end. */
@@ -106,7 +102,7 @@ export async function* completionFrames(
   yield chunk({ role: 'assistant', content: '' }, null);
   try {
     for await (const said of reply) {
-      if (said.kind === 'failed') throw failureOf(said);
+      if (said.kind === 'failed') throw asError(said.refusal);
       if (said.kind === 'text') yield chunk({ content: said.text }, null);
       if (said.kind === 'calls') for (const delta of callDeltas(said.calls)) yield chunk(delta, null);
       if (said.kind !== 'end') continue;

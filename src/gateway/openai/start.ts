@@ -1,5 +1,5 @@
 import { type MessageEntry, type OwnPublisher, type Received, wireCallId } from '../../conversation/index.ts';
-import { InOrder, ParleyError, within } from '../../kernel/index.ts';
+import { asError, InOrder, ParleyError, tally, within } from '../../kernel/index.ts';
 import { digest, NOT_ANSWERED } from '../client-ids.ts';
 import type { Request, RouteContext } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
@@ -10,7 +10,7 @@ import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { actingFor, ask, cancelTurns, readTail, stoppedOf } from '../progress/ask.ts';
 import { eventStream, onAbort } from '../progress/event-stream.ts';
-import { failureOf, stopping } from './completions.ts';
+import { stopping } from './completions.ts';
 import { ANYBODY, type AnsweredCall, pick, pickCalls, prefixOf } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
 import { asSent, type ChatRequest, type Past, type Sender, sentPast } from './request.ts';
@@ -170,9 +170,7 @@ const waiting = new WeakMap<RouteContext, Map<string, number>>();
 function waitFor(routes: RouteContext, place: string, more: 1 | -1): void {
   const counts = waiting.get(routes) ?? new Map<string, number>();
   waiting.set(routes, counts);
-  const count = (counts.get(place) ?? 0) + more;
-  if (count > 0) counts.set(place, count);
-  else counts.delete(place);
+  tally(counts, place, more);
 }
 
 const isWaitedFor = (routes: RouteContext, place: string) => waiting.get(routes)?.has(place) === true;
@@ -344,7 +342,7 @@ async function begun(
   try {
     const said = await within(heartbeatMs, first);
     if (said?.done) throw stopping();
-    if (said?.value.kind === 'failed') throw failureOf(said.value);
+    if (said?.value.kind === 'failed') throw asError(said.value.refusal);
   } catch (error) {
     leave();
     throw error;

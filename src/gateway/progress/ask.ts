@@ -7,7 +7,7 @@ import {
   type Stopped,
   stoppedAmong,
 } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { asError, ParleyError } from '../../kernel/index.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 
@@ -36,7 +36,7 @@ export async function ask<V extends Verb>(
   const by = caller ? callerOf(caller) : { publisher: null };
   const answer = await daemon.request({ endpoint: verb, ...by, body });
   if (answer.ok) return answer.body as AnswerOf<V>;
-  throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
+  throw asError(answer.refusal);
 }
 
 /** The requests of a caller that name their author. `anonymous`: the publisher of a caller without one. */

@@ -7,7 +7,7 @@ import {
   SHA256,
   UNKNOWN_TYPE,
 } from '../../conversation/index.ts';
-import { escapeHidden, ParleyError } from '../../kernel/index.ts';
+import { asError, escapeHidden, ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs } from '../guard/access.ts';
 import { jsonBody, streamedBody } from '../guard/body.ts';
@@ -45,7 +45,7 @@ export function addRestRoutes(app: Application, options: RouteContext): void {
     app.on(route.method.toUpperCase(), routerPath(route), async (context) => {
       const request = await requestOf(route, context, options);
       const answer = await options.daemon(context).request(request);
-      if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
+      if (!answer.ok) throw asError(answer.refusal);
       // The same JSON, with characters escaped that would hide a part of a call from the person who approves it.
       const json = escapeHidden(JSON.stringify(answer.body));
       return context.body(json, route.status ?? 200, {

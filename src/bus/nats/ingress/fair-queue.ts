@@ -1,3 +1,5 @@
+import { tally } from '../../../kernel/index.ts';
+
 /** A post without its message. */
 export interface DeliveryRef {
   readonly sequence: number;
@@ -136,18 +138,18 @@ export class FairQueue<M> {
   #enter({ publisher, conversation, bytes }: DeliveryRef): void {
     this.#inFlight += 1;
     this.#bytes += bytes;
-    count(this.#ofPublisher, publisher, 1);
+    tally(this.#ofPublisher, publisher, 1);
     const open = this.#conversations.get(publisher) ?? new Map<string, number>();
     this.#conversations.set(publisher, open);
-    count(open, conversation, 1);
+    tally(open, conversation, 1);
   }
 
   #leave({ publisher, conversation, bytes }: DeliveryRef): void {
     this.#inFlight -= 1;
     this.#bytes -= bytes;
-    count(this.#ofPublisher, publisher, -1);
+    tally(this.#ofPublisher, publisher, -1);
     const open = this.#conversations.get(publisher);
-    if (open) count(open, conversation, -1);
+    if (open) tally(open, conversation, -1);
     if (open?.size === 0) this.#conversations.delete(publisher);
     this.#pump();
     this.#onChange?.();
@@ -162,11 +164,11 @@ export class FairQueue<M> {
 
   /** Delivers a post after those that are being read already (FAIR-QUEUE-1). */
   #deliverInOrder(ref: DeliveryRef, reading: Promise<QueuedDelivery<M> | null>): void {
-    for (const lane of lanesOf(ref)) count(this.#queued, lane, 1);
+    for (const lane of lanesOf(ref)) tally(this.#queued, lane, 1);
     const read = reading.catch(() => 'lost' as const);
     this.#delivering = this.#delivering.then(async () => {
       const post = await read;
-      for (const lane of lanesOf(ref)) count(this.#queued, lane, -1);
+      for (const lane of lanesOf(ref)) tally(this.#queued, lane, -1);
       if (post === null) this.#work.settled(ref.sequence); // FAIR-QUEUE-4
       if (post === null || post === 'lost' || this.#isClosed) this.#leave(ref);
       else this.#deliver(post);
@@ -185,12 +187,6 @@ export class FairQueue<M> {
 
 function lanesOf({ publisher, conversation }: DeliveryRef): readonly string[] {
   return [`by ${publisher}`, `into ${conversation}`];
-}
-
-function count(counts: Map<string, number>, name: string, by: 1 | -1): void {
-  const left = (counts.get(name) ?? 0) + by;
-  if (left > 0) counts.set(name, left);
-  else counts.delete(name);
 }
 
 /**

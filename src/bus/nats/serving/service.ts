@@ -9,7 +9,7 @@ import {
   type ServiceMsg,
 } from 'nats';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
-import { messageOf, ParleyError, refusal, sleep, VERSION } from '../../../kernel/index.ts';
+import { messageOf, ParleyError, refusal, sleep, tally, VERSION } from '../../../kernel/index.ts';
 import { CONVERSATION_VERBS, PUBLISHER_VERBS } from '../../contract.ts';
 import { decodeRequest, encodeAnswer, logFault, refusalOfFault } from '../../envelopes.ts';
 import type { ApiAnswer, ApiHandler, BusLog } from '../../port.ts';
@@ -122,12 +122,8 @@ function addEndpoints(
 }
 
 /** SERVICE-5. The answers of this publisher in progress; 0 for an operator's. */
-function changed(answering: Map<string, number>, publisher: string | null, by: number): number {
-  if (publisher === null) return 0;
-  const count = (answering.get(publisher) ?? 0) + by;
-  if (count > 0) answering.set(publisher, count);
-  else answering.delete(publisher);
-  return count;
+function changed(answering: Map<string, number>, publisher: string | null, by: 1 | -1): number {
+  return publisher === null ? 0 : tally(answering, publisher, by);
 }
 
 const refuseCrowd: ApiHandler = async ({ publisher }) => ({

@@ -1,7 +1,8 @@
 import type { CallersCall, Usage } from '../../../conversation/index.ts';
+import { asError } from '../../../kernel/index.ts';
 import { callerCallId } from '../../client-ids.ts';
 import { publicErrorOf } from '../../problem.ts';
-import { failureOf, stopping } from '../completions.ts';
+import { stopping } from '../completions.ts';
 import type { Said } from '../reply.ts';
 import type { ResponseMeta } from './request.ts';
 
@@ -177,7 +178,7 @@ export async function* responseFrames(
     });
   try {
     for await (const said of reply) {
-      if (said.kind === 'failed') throw failureOf(said);
+      if (said.kind === 'failed') throw asError(said.refusal);
       if (said.kind === 'calls') {
         calls = said.calls;
         continue;

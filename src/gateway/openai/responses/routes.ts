@@ -1,12 +1,11 @@
 import { type Entry, filesOf, isOfAPerson, type MessageEntry } from '../../../conversation/index.ts';
-import { ParleyError } from '../../../kernel/index.ts';
+import { asError, ParleyError } from '../../../kernel/index.ts';
 import { conversationOf, digest } from '../../client-ids.ts';
 import type { Application, Request, RouteContext } from '../../context.ts';
 import { refusedField } from '../../fields.ts';
 import { type AddressOf, addressOf, baseOf } from '../../files.ts';
 import { requireAuthor } from '../../guard/access.ts';
 import { actingFor, ask, orElse, readLog } from '../../progress/ask.ts';
-import { failureOf } from '../completions.ts';
 import { ANYBODY, isRepeated, repeatedAmong } from '../pick.ts';
 import {
   ANONYMOUS,
@@ -60,7 +59,7 @@ export function addResponsesRoutes(app: Application, routes: RouteContext, start
         frames: (said, onFault) => responseFrames(facts, said, onFault),
         async whole(reply) {
           const outcome = await outcomeOf(reply);
-          if (outcome.end?.kind === 'failed') throw failureOf(outcome.end);
+          if (outcome.end?.kind === 'failed') throw asError(outcome.end.refusal);
           return responseOf(facts, outcome);
         },
       });
