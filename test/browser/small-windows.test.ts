@@ -32,6 +32,15 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
         when: { last: '/^overwrite/' },
         reply: calls('fs_write', { path: '@project/plan.md', content: 'two\n' }),
       },
+      {
+        when: { last: '/^sixty/' },
+        reply: {
+          tool_calls: ['first', 'second', 'third'].map((name) => ({
+            name: 'fs_write',
+            arguments: { path: `@project/${name}.md`, content: 'a line\n'.repeat(60) },
+          })),
+        },
+      },
       { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
       ...RULES,
     ],
@@ -202,6 +211,38 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     await on.tap();
     await on.waitFor({ state: 'detached' });
     await expect.poll(() => shownOf(page.getByRole('button', { name: 'Approve' }), page)).toBeGreaterThan(40);
+  });
+
+  it('after an answer in the inbox, the next call is shown from its beginning and must be read as well', async () => {
+    await post('sixty', 'sixty lines');
+    const item = (name: string) => inboxItem(page, 'sixty').filter({ hasText: `@project/${name}.md` });
+    const page = await stage.look('#/inbox', { ...PHONE, viewport: { width: 390, height: 420 } }); // the rows alone are higher
+    await item('third').waitFor();
+    await item('first').locator('.inbox-line').tap();
+    const seen = page.locator('.ask-card.seen');
+    const readOn = page.getByRole('button', { name: 'Read on to answer' });
+    await readOn.tap();
+    await seen.waitFor();
+    await page.getByRole('button', { name: 'Deny' }).tap();
+    await item('first').waitFor({ state: 'detached' });
+    const second = item('second');
+    await readOn.waitFor();
+    const { y: head = 0, height = 0 } = (await page.locator('.head').boundingBox()) ?? {};
+    for (const part of ['.inbox-line', '.ask-card > p >> nth=0'])
+      expect((await second.locator(part).boundingBox())?.y).toBeGreaterThanOrEqual(head + height);
+    await page.waitForTimeout(500);
+    expect(await seen.count()).toBe(0);
+    await page.evaluate("location.hash = '#/c/sixty'");
+    const last = page.locator('.ask-card').nth(1);
+    await last.locator('.call-end').evaluate((end) => end.scrollIntoView({ block: 'center' }));
+    await page.waitForTimeout(500);
+    expect(await last.evaluate((card) => card.matches('.seen'))).toBe(false); // its beginning was not in sight
+    for (const part of ['p >> nth=0', '.call-end']) {
+      await last.getByRole('button', { name: 'Read on to answer' }).dispatchEvent('click'); // a tap would scroll first
+      await expect.poll(() => shownOf(last.locator(part), page)).toBeGreaterThan(0);
+    }
+    await seen.waitFor();
+    await stage.api('POST', 'conversations/sixty/stop', { publisher: 'alice' });
   });
 
   itLong('at a zoom of 200 %, the message field stays while the arguments of a call are edited', async () => {

@@ -25,7 +25,7 @@ import { isWriting } from '../state/keys.ts';
 import { linkTo, showEntry } from '../state/route.ts';
 import { isAway, refused } from '../state/session.ts';
 import { Markdown } from './markdown/markdown.tsx';
-import { Button, QuietButton } from './parts/controls.tsx';
+import { Button, QuietButton, reveal } from './parts/controls.tsx';
 import { useRequest } from './parts/hooks.ts';
 import { Avatar, BackLink, Fold, Name, SharedId, When } from './parts/parts.tsx';
 import { ApprovalCard } from './thread/approval-card.tsx';
@@ -188,6 +188,9 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
     content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
   const isOver = () =>
     call !== null && !inbox.value.some(({ key }) => key === item.key) && !isBeingAnswered(conversation, call);
+  useLayoutEffect(() => {
+    if (isChosen) reveal(article.current?.querySelector('button') ?? null);
+  }, [isChosen]);
   useLayoutEffect(() => () => void (call && isOver() && tellKept(item, call)), [call]);
   const ask = async () => (call && isOver() ? whyItIsOver(conversation, call) : '');
   const why = useRequest(ask, [isOver()]).answer ?? '';

@@ -34,10 +34,12 @@ export function ApprovalCard(props: ApprovalProps) {
   const answering = useAnswers(props);
   const change = useChange(call, approval, answering);
   const [end, setEnd] = useState<Element | null>(null);
-  const isSeen = useIsSeen(end);
+  const [start, setStart] = useState<Element | null>(null);
+  const [isEndSeen, isStartSeen] = [useIsSeen(end, SIGHT_MS), useIsSeen(start, 0)];
+  const isSeen = isStartSeen === false ? false : isEndSeen;
   const readOn = () => {
     change.accept();
-    end?.scrollIntoView({ block: 'center' });
+    (isStartSeen === false ? start : end)?.scrollIntoView({ block: 'center' });
   };
   const guard = (event: Event) => {
     const button = event.target as Element;
@@ -54,7 +56,7 @@ export function ApprovalCard(props: ApprovalProps) {
       aria-label={asks ? `${escapeHidden(asks.server)} asks` : `May ${escapeHidden(call.tool)} run?`}
       onClickCapture={guard}
     >
-      <p>
+      <p ref={setStart}>
         {asks
           ? sentence(askedText({ ...asks, schema: {} }))
           : (over ?? (approval.mayHaveRun ? RAN : 'May this call run?'))}
@@ -95,8 +97,8 @@ const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slic
 
 const SIGHT_MS = 200;
 
-/** Whether the end of what would run was in sight; null: not known yet. */
-function useIsSeen(end: Element | null): boolean | null {
+/** Whether the beginning or the end of what would run was in sight for so long; null: not known yet. */
+function useIsSeen(end: Element | null, ms: number): boolean | null {
   const [isSeen, see] = useState<boolean | null>(null);
   useEffect(() => {
     if (!end) return;
@@ -104,7 +106,7 @@ function useIsSeen(end: Element | null): boolean | null {
     const look = ([last]: readonly IntersectionObserverEntry[]) => {
       clearTimeout(timer);
       if (last?.isIntersecting)
-        timer = setTimeout(see, SIGHT_MS, true); // a scroll past it is no sight
+        timer = setTimeout(see, ms, true); // a scroll past it is no sight
       else see((was) => was ?? false);
     };
     const watcher = new IntersectionObserver(look, { threshold: 1 });
