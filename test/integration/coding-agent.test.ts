@@ -258,24 +258,24 @@ describe('a coding agent', () => {
     const answered = new Promise<string>((done) => {
       resolve = done;
     });
-    const { turn, calls } = turnOf(content, { tools: [asking] });
+    const { turn, calls, written } = turnOf(content, { tools: [asking] });
     const callTools: Turn['callTools'] = async (given) => {
       calls.push(...given);
       return [{ content: await answered }];
     };
-    return { turn: { ...turn, callTools }, calls, answer: (content: string) => resolve(content) };
+    const givenUp = () => until(() => written.join('').includes('I gave up.'));
+    return { turn: { ...turn, callTools }, calls, givenUp, answer: (content: string) => resolve(content) };
   }
 
   it.each(['close', 'cancel'])(
     'the result of a call that a program gave up (%s) is the next prompt of the turn, which waits for it',
     async (how) => {
       const { agent, folder } = await agentWith();
-      const { turn, answer } = waitingTurn(`${how} ask {}`);
+      const { turn, answer, givenUp } = waitingTurn(`${how} ask {}`);
       const handling = agent.handle(turn);
-      await promptCount(folder, 1);
-      await sleep(400);
+      await givenUp();
       answer('use blue');
-      expect((await handling).content).toBe('I was told 1 blocks.');
+      expect((await handling).content).toBe('I gave up. I was told 1 blocks.');
       const said = '[Result of your call ask, for which you did not wait]: use blue';
       expect((await toldTo(folder)).slice(1)).toEqual([[said]]);
     },
@@ -285,23 +285,23 @@ describe('a coding agent', () => {
     ['over HTTP', []],
     ['by a program', ['--no-http']],
   ])('a program that asks for progress hears of a call that waits, %s', async (_, flags) => {
-    const { agent, folder } = await agentWith(flags, 20, '', memoryStore(), { beatMs: 50 });
-    const { turn, answer } = waitingTurn('watch ask {}');
+    const { agent } = await agentWith(flags, 20, '', memoryStore(), { beatMs: 50 });
+    const { turn, answer, calls } = waitingTurn('watch ask {}');
     const handling = agent.handle(turn);
-    await promptCount(folder, 1);
-    await sleep(600);
+    await until(() => calls.length > 0);
+    await sleep(500);
     answer('use blue');
     expect((await handling).content).toBe('progress, then use blue');
   });
 
   it('a call that a program gave up and makes again is made once', async () => {
     const { agent, folder } = await agentWith();
-    const { turn, calls, answer } = waitingTurn('cancel ask {} && use ask {}');
+    const { turn, calls, answer, givenUp } = waitingTurn('cancel ask {} && use ask {}');
     const handling = agent.handle(turn);
-    await promptCount(folder, 1);
-    await sleep(400);
+    await givenUp();
+    await sleep(1_000); // it has asked again
     answer('use blue');
-    expect((await handling).content).toBe('the tool says: use blue');
+    expect((await handling).content).toBe('I gave up. the tool says: use blue');
     expect([calls.length, (await toldTo(folder)).length]).toEqual([1, 1]);
   });
 
@@ -397,12 +397,16 @@ describe('a coding agent', () => {
     });
   });
 
-  it('a session that the agent lost while it runs is loaded again', async () => {
+  it.each([
+    ['and says so', 'lose -32002', 0],
+    ['and answers with two errors', 'lose', 1],
+  ])('a session that the agent lost while it runs %s is loaded again', async (_, habit, errors) => {
     const { agent, folder } = await agentWith();
     const { sessionId } = await agent.handle(turnOf('hello').turn);
     const next = (turnId: string, content: string) =>
       agent.handle(turnOf(content, { turnId, sessionId, missed: [1] }).turn);
-    await expect(next('t2', 'lose')).rejects.toThrow('the session ended');
+    await expect(next('t2', habit)).rejects.toThrow('the session ended');
+    for (let n = 0; n < errors; n += 1) await expect(next(`e${n}`, 'x')).rejects.toThrow('reports');
     expect(await next('t3', 'hello')).toMatchObject({ content: 'I was told 1 blocks.', sessionId });
     expect((await toldTo(folder)).at(-1)).toEqual(['hello']);
   });

@@ -47,7 +47,7 @@ import { Updates } from './updates.ts';
  * CODING-AGENT-1 One process for all conversations, started with the first turn and again after it ended; one session for each conversation.
  * CODING-AGENT-2 A session is continued by this process, else loaded or resumed where the agent can; else a new one is told the whole view.
  *                One that has not listed a tool of the turn is closed and loaded again: agents list tools only when a session begins.
- *                So is one whose prompt was answered with an error: the agent may have lost it.
+ *                So is one that the agent does not know, or whose prompts were answered with an error twice in a row: it may be lost.
  * CODING-AGENT-3 A turn that ends is cancelled in the session. A process that does not stop within `cancelMs`, or is still beginning
  *                the session then, is ended, with the turns that it has in other conversations.
  * CODING-AGENT-4 A turn without any update for `idleSeconds` fails and is cancelled. Waiting for a person does not count.
@@ -69,6 +69,8 @@ export interface CodingAgentSettings extends AgentCommand {
 }
 
 const CANCEL_MS = 5_000;
+/** The code of the protocol. */
+const SESSION_NOT_FOUND = -32_002;
 const WITHDRAWN_MS = 3_600_000;
 
 /** A turn that runs in a session. */
@@ -126,6 +128,8 @@ export class CodingAgent {
   #opening: Promise<AgentConnection> | null = null;
   /** By conversation: the sessions of this process. */
   readonly #sessions = new Map<string, string>();
+  /** Conversations whose newest prompt was answered with an error. */
+  readonly #failed = new Set<string>();
   readonly #costs = new SessionCosts();
   /** By conversation. */
   readonly #handling = new InOrder();
@@ -161,16 +165,26 @@ export class CodingAgent {
       const beginning = this.#sessionFor(turn, connection);
       const end = () => this.#endUnless(beginning, connection);
       const session = await this.#until(beginning, running.silence.signal, end);
-      return await this.#prompt(running, session, connection);
+      const answer = await this.#prompt(running, session, connection);
+      this.#failed.delete(turn.conversation);
+      return answer;
     } catch (error) {
       if (turn.signal.aborted) this.#withdraw(running);
       turn.signal.throwIfAborted();
-      if (error instanceof RequestError && connection.reopens) this.#sessions.delete(turn.conversation); // CODING-AGENT-2
+      if (error instanceof RequestError && connection.reopens) this.#noteError(turn.conversation, error);
       throw Object.assign(connection.failure(error), { soFar: soFarOf(running, running.updates.calls) });
     } finally {
       running.silence.end();
       this.#tools.end(turn.conversation);
     }
+  }
+
+  /** CODING-AGENT-2 */
+  #noteError(conversation: string, { code }: RequestError): void {
+    if (code !== SESSION_NOT_FOUND && !this.#failed.has(conversation))
+      return void this.#failed.add(conversation);
+    this.#failed.delete(conversation);
+    this.#sessions.delete(conversation);
   }
 
   /** CODING-AGENT-6 */

@@ -3,7 +3,7 @@
  * A coding agent for tests, written to the schema of the Agent Client Protocol (version 1), with odd habits.
  *
  * A prompt's last line says what it does, several separated by ` && `: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON`
- * (a tool of the MCP server that it was given), `close TOOL JSON` and `cancel TOOL JSON` (does not wait for its result), `watch TOOL JSON` (asks for progress), `think TEXT`, or a habit: `crash`, `hang`, `lose`, `flood`, `noise`, `bad-json`, `fork-and-leave`,
+ * (a tool of the MCP server that it was given), `close TOOL JSON` and `cancel TOOL JSON` (does not wait for its result), `watch TOOL JSON` (asks for progress), `think TEXT`, or a habit: `crash`, `hang`, `lose CODE`, `flood`, `noise`, `bad-json`, `fork-and-leave`,
  * `ask-twice`, `late`, `work TITLE`, `cost AMOUNT [CURRENCY]` (of the session so far, with tokens), `show BLOCKS` and `show-in-call BLOCKS` (JSON).
  * `continue`, and a prompt that says that the work was interrupted, does what its session has left to do.
  * Everything else is answered with the number of blocks that it was told. It waits at a moment of an edit (`before-asking`, `allowed`,
@@ -134,7 +134,7 @@ async function watch({ servers: [server] }, name, given) {
 const soon = () => new Promise((done) => setTimeout(done, 100));
 
 /** As programs whose time for a call is over. */
-async function giveUp({ servers: [server] }, how, name, given) {
+async function giveUp({ id, servers: [server] }, how, name, given) {
   const over = new AbortController();
   const params = { name, arguments: JSON.parse(given || '{}') };
   const request = { id: 7, method: 'tools/call', params };
@@ -143,6 +143,7 @@ async function giveUp({ servers: [server] }, how, name, given) {
   if (how === 'close') over.abort();
   else await post(server, { method: 'notifications/cancelled', params: { requestId: 7 } });
   await soon();
+  say(id, 'I gave up. ');
 }
 
 async function use(session, name, given) {
@@ -162,9 +163,9 @@ const HABITS = {
     return new Promise(() => {});
   },
   hang: () => new Promise(() => {}),
-  lose(id) {
+  lose(id, code) {
     sessions.delete(id);
-    throw new Error('the session ended');
+    throw Object.assign(new Error('the session ended'), code && { code: Number(code) });
   },
   async flood(id) {
     for (let n = 0; n < 20_000; n += 1) say(id, `${n} `);
