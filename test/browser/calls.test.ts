@@ -759,9 +759,6 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       expect(await page.locator('.thread').innerText()).not.toContain('LLM_ERROR');
       const answer = message(page, 'So far so good');
       expect(await textOf(answer.locator('.failure'))).toMatch(/Ask less often\.\s*RATE_LIMITED/);
-      await failed.getByRole('button', { name: 'Ask another agent' }).click();
-      await failed.getByRole('button', { name: /Dev/ }).click();
-      await message(page, /Noted: .*Please continue for/s).waitFor();
       await failed.getByRole('button', { name: 'Open the request' }).click();
       await page.locator('.answer-panel .account').waitFor();
       await page.evaluate("location.hash = '#/c/fault'");
@@ -787,6 +784,18 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       expect(await message(page, 'I am back.').count()).toBe(1);
     },
   );
+
+  it('a failed turn that another agent was asked to continue is closed: it leads to that turn, and offers no other action', async () => {
+    const page = await stage.begin('passed-on', 'shout');
+    const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+    await failed.getByRole('button', { name: 'Ask another agent' }).click();
+    await failed.getByRole('button', { name: /Dev/ }).click();
+    await message(page, /Noted: .*Please continue for/s).waitFor();
+    expect(await textOf(failed)).toMatch(/Continued by Dev\b.*: entry \d+$/);
+    expect(await failed.getByRole('button').count()).toBe(1);
+    await failed.getByRole('button').click();
+    expect(await textOf(page.locator('article.pointed'))).toContain('Please continue for');
+  });
 
   itLong(
     'a turn whose request is too large names the next step, in the thread and in the inbox',

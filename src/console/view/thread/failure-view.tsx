@@ -76,17 +76,16 @@ function ContinueButton({ conversation, agent, outcome, failed, isFutile, onDone
   );
 }
 
-/** The first entry of the agent's next turn, for those who read about an older failure. */
-function NextTurn({ agent, index }: Pick<ActionsProps, 'agent' | 'index'>) {
-  const entries = useThread()?.thread.entries ?? [];
-  const begun = entries.find(
-    (entry) => entry.index > index && entry.type === 'turn-started' && entry.agent === agent,
-  );
-  if (!begun) return null;
-  const first = entries.find(({ index: at, turnId }) => at > begun.index && turnId === begun.turnId) ?? begun;
+/** The first entry of the next turn of this agent, or of the one that was asked in its place. */
+function NextTurn({ agent, by = agent, index }: Pick<ActionsProps, 'agent' | 'index'> & { by?: string }) {
+  const after = useThread()?.thread.entries.slice(index + 1) ?? [];
+  const begun = after.find((one) => one.type === 'turn-started' && one.agent === by);
+  const first = begun && (after.find((one) => one !== begun && one.turnId === begun.turnId) ?? begun);
+  if (!first && by === agent) return null;
   return (
     <p class="advice">
-      {nameOf(agent)} began another turn: <EntryLink index={first.index} />
+      {by === agent ? `${nameOf(agent)} began another turn:` : `Continued by ${nameOf(by)}:`}{' '}
+      <EntryLink index={first?.index ?? index} />
     </p>
   );
 }
@@ -154,18 +153,20 @@ export function EndedActions({ code, children, ...again }: EndedProps) {
   );
 }
 
-/** What a person can do after a failed turn: answer it, until the agent begins another one. */
+/** What a person can do after a failed turn: answer it, until a post has, or the agent begins another one. */
 export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
   const here = useThread();
-  if (here && !here.thread.isNewest(agent, ended.turnId)) return <NextTurn {...{ agent, index }} />;
-  if (!here || !mayPost.value) return null;
+  if (!here) return null;
   const { id, thread } = here;
-  const reason = thread.entries.findLast(
-    ({ index: at, turnId, type }) =>
-      at < index &&
-      turnId === ended.turnId &&
-      (ended.outcome === 'limited' ? type === 'limit-reached' : type !== 'turn-started'),
+  const ofTurn = thread.entries.slice(0, index).filter(({ turnId }) => turnId === ended.turnId);
+  const reason = ofTurn.findLast(({ type }) =>
+    ended.outcome === 'limited' ? type === 'limit-reached' : type !== 'turn-started',
   );
+  const isAnswer = (one: Entry) => one.type === 'message' && one.replyTo === reason?.id;
+  const answer = reason && thread.entries.slice(index).findLast(isAnswer);
+  if (answer?.type === 'message') return <NextTurn {...{ agent, index: answer.index }} by={answer.to?.[0]} />;
+  if (!thread.isNewest(agent, ended.turnId)) return <NextTurn {...{ agent, index }} />;
+  if (!mayPost.value) return null;
   return (
     <EndedActions
       {...{ conversation: id, agent, outcome: ended.outcome, code: codeOf(reason) }}
