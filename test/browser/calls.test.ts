@@ -486,11 +486,16 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await run.click();
     expect(await textOf(page.getByRole('alert'))).toMatch(/with these arguments: fs_write: .*content/);
     await field.fill('{"path": "@project/b.md", "content": "B"}');
+    const proposal =
+      /content\s+B\s[\s\S]*as asked for, before the change\s+path "@project\/a\.md"\s+content\s+# A/;
+    await expect.poll(() => textOf(card.locator('.whole-call'))).toMatch(proposal);
     await run.click();
     await message(page, 'Noted:').waitFor();
     expect(await readFile(join(stage.project.root, 'project/b.md'), 'utf8')).toBe('B');
     const call = page.locator('.call').first();
     expect(await textOf(call)).toMatch(/Approved with changed arguments by/);
+    await call.locator('summary').first().click();
+    expect(await textOf(call)).toMatch(proposal);
     expect(await textOf(message(page, 'Noted:'))).toMatch(
       /changed the arguments of this call.*path: "@project\/b\.md"/,
     );

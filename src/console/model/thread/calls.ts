@@ -15,6 +15,8 @@ export interface Call {
   readonly tool: string;
   /** As it runs (HIDDEN-4). */
   readonly arguments: string;
+  /** As the agent asked for it, where a person changed that. */
+  readonly asked?: string | undefined;
   readonly status: 'asked' | 'running' | 'done';
   readonly hasRun?: boolean; // it had started before its result
   /** The program whose post brought its tool answers it. */

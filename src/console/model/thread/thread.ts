@@ -323,7 +323,8 @@ export class Thread {
 
 /** Other arguments are what runs, but in an answer to a server, what the server gets. */
 function answered({ approval, ...call }: Call, answer: EntryOf<'approval-answered'>): Partial<Call> {
-  return { answer, arguments: approval?.asks ? call.arguments : (answer.arguments ?? call.arguments) };
+  if (approval?.asks || answer.arguments === undefined) return { answer };
+  return { answer, arguments: answer.arguments, asked: call.asked ?? call.arguments };
 }
 
 /** Messages of others in the blocks from this position on; steps without a text are none. `me`: the id of the person. */

@@ -375,7 +375,7 @@ interface WholeCallProps {
 
 /** What it would change comes first, and then texts that say the same are folded. */
 function WholeCall({ call: asked, change: { lines, why, isRead, wasRead, of }, onEnd }: WholeCallProps) {
-  const call = { ...asked, arguments: of };
+  const call = { ...asked, arguments: of, asked: of === asked.arguments ? undefined : asked.arguments };
   const views = argumentViews(call.tool, argumentsOf(call));
   const said = lines ? views.filter(({ kind }) => kind === 'text') : [];
   const name = `${call.place.index} ${call.place.position}`;
@@ -392,6 +392,7 @@ function WholeCall({ call: asked, change: { lines, why, isRead, wasRead, of }, o
       {!wasRead && why === null && <p class="muted">Reading the file…</p>}
       {views.length === 0 && <Arguments call={call} />}
       {wasRead && <div class="call-end" ref={onEnd} />}
+      {views.length > 0 && <Proposal call={call} />}
       {said.map((view) => (
         <Fold
           key={view.name}
@@ -478,8 +479,24 @@ function useChange(
 
 export function Arguments({ call }: { readonly call: Call }) {
   const views = argumentViews(call.tool, argumentsOf(call));
-  if (views.length === 0) return <Scrolled text={argumentsBlock(call.arguments)} />;
-  return views.map((view) => <Argument key={`${view.kind} ${view.name}`} view={view} />);
+  return (
+    <>
+      {views.length === 0 && <Scrolled text={argumentsBlock(call.arguments)} />}
+      {views.map((view) => (
+        <Argument key={`${view.kind} ${view.name}`} view={view} />
+      ))}
+      <Proposal call={call} />
+    </>
+  );
+}
+
+function Proposal({ call: { asked, ...call } }: { readonly call: Call }) {
+  if (asked === undefined) return null;
+  return (
+    <Fold isOpen summary={<span class="muted">as asked for, before the change</span>}>
+      <Arguments call={{ ...call, arguments: asked }} />
+    </Fold>
+  );
 }
 
 function Argument({ view }: { readonly view: ArgumentView }) {
