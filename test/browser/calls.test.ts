@@ -851,6 +851,19 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await card.innerText()).not.toContain('{');
   });
 
+  it('a turn that a person stopped continues with one click, also after Resume', async () => {
+    const page = await stage.begin('continued', 'slowly');
+    await page.locator('article.draft').waitFor();
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    const stopped = page.locator('article.note', { hasText: 'This turn was stopped by' });
+    await stopped.waitFor();
+    await page.getByRole('button', { name: 'Resume', exact: true }).click();
+    await page.locator('article.band', { hasText: 'The conversation was resumed' }).waitFor();
+    await stopped.getByRole('button', { name: 'Continue' }).click();
+    await message(page, 'I am back.').waitFor();
+    expect(await stopped.getByRole('button', { name: 'Continue' }).count()).toBe(0);
+  });
+
   itLong('a turn that a person stopped is no failure', async () => {
     const page = await stage.begin('ended', 'slowly');
     await page.locator('article.draft').waitFor();

@@ -56,7 +56,7 @@ interface Origin {
 /** How a person continues after a turn that ended early. */
 export interface EndedTurn {
   readonly turnId: string;
-  readonly outcome: 'failed' | 'limited';
+  readonly outcome: 'failed' | 'limited' | 'aborted';
 }
 
 type BandTone = 'phase' | 'mode' | 'run' | 'stop';
@@ -229,8 +229,9 @@ function endOf(ended: EntryOf<'turn-ended'>, entries: readonly Entry[], nameOf: 
   const { outcome, turnId, agent } = ended;
   if (outcome !== 'failed' && outcome !== 'aborted' && outcome !== 'limited') return null;
   const title = endingOf(entries, ended, nameOf);
-  if (outcome === 'aborted') return note(ended, 'note', agent, title, '');
-  return note(ended, 'fault', agent, title, '', { turnId, outcome });
+  const isStopped = title.startsWith(`${STOPPED} by `);
+  const again = outcome !== 'aborted' || isStopped ? { turnId, outcome } : null;
+  return note(ended, outcome === 'aborted' ? 'note' : 'fault', agent, title, '', again);
 }
 
 function reasonOf(reason: string | undefined, by: string, nameOf: NameOf): string {

@@ -178,18 +178,17 @@ const FATES = { summed_up: 'summed up', left_out: 'left out', empty: 'an answer 
 
 function LeftOut({ request: { report } }: OfRequest) {
   const { left_out_as: gone, shortened, without_files: named, unseen_files: unseen = [], waiting } = report;
-  const all: [what: string, entries: readonly number[], how: string][] = [
+  const all: (readonly [what: string, entries: readonly number[], how: string])[] = [
     ['', shortened, 'are shown as previews'],
     ['Files of', named, 'are named, no longer shown'],
+    ...unseen.map((one) => [`The file ${one.name} of`, [one.entry], `was not shown: ${one.why}`] as const),
     ['', waiting, 'follow in a later call'],
   ];
   const others = all.filter(([, entries]) => entries.length > 0);
   return (
     <section>
       <h3>What was left out</h3>
-      {gone.length + others.length + unseen.length === 0 && (
-        <p class="muted">Nothing. The agent got its complete view.</p>
-      )}
+      {gone.length + others.length === 0 && <p class="muted">Nothing. The agent got its complete view.</p>}
       <ul class="plain">
         {gone.map(({ from, to, how, by }) => (
           <li key={`${from} ${to}`}>
@@ -202,13 +201,8 @@ function LeftOut({ request: { report } }: OfRequest) {
             )}
           </li>
         ))}
-        {unseen.map(({ entry, name, why }, place) => (
-          <li key={place}>
-            The file <bdi>{name}</bdi> of <EntryLinks entries={[entry]} /> was not shown: {why}
-          </li>
-        ))}
         {others.map(([what, entries, how]) => (
-          <li key={how}>
+          <li key={what + how}>
             {what} <EntryLinks entries={entries} /> {how}
           </li>
         ))}

@@ -71,7 +71,7 @@ function ContinueButton({ conversation, agent, outcome, failed, isFutile, onDone
       title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
       onClick={() => void act().then((isDone) => (isDone ? onDone?.() : undefined))}
     >
-      {isLimited ? 'Resume' : 'Try again'}
+      {{ limited: 'Resume', failed: 'Try again', aborted: 'Continue' }[outcome]}
     </Button>
   );
 }
@@ -165,12 +165,12 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
   const isAnswer = (one: Entry) => one.type === 'message' && one.replyTo === reason?.id;
   const answer = reason && thread.entries.slice(index).findLast(isAnswer);
   if (answer?.type === 'message') return <NextTurn {...{ agent, index: answer.index }} by={answer.to?.[0]} />;
-  if (!thread.isNewest(agent, ended.turnId)) return <NextTurn {...{ agent, index }} />;
-  if (!mayPost.value) return null;
-  return (
-    <EndedActions
-      {...{ conversation: id, agent, outcome: ended.outcome, code: codeOf(reason) }}
-      failed={reason?.type === 'message' ? reason : null}
-    />
-  );
+  const { outcome } = ended;
+  const isOver = !thread.isNewest(agent, ended.turnId);
+  if (isOver && outcome !== 'aborted') return <NextTurn {...{ agent, index }} />;
+  if (isOver || !mayPost.value) return null;
+  const again = { conversation: id, agent, outcome, code: codeOf(reason) };
+  if (outcome === 'aborted')
+    return <ContinueButton {...again} failed={thread.entries[index] ?? null} isFutile />;
+  return <EndedActions {...again} failed={reason?.type === 'message' ? reason : null} />;
 }
