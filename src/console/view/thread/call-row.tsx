@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { EntryOf, ModelFailure, ReportedCall } from '../../../conversation/index.ts';
 import { resultFailure } from '../../../conversation/log/model-failure.ts';
@@ -63,7 +63,7 @@ function QuestionRow({ call, agent, didWait, isOver }: RowProps) {
       {keepsText && (
         <KeptText
           field={fieldsOf.answer(call)}
-          label="Your answer, not sent"
+          what="answer"
           sent={call.result?.content ?? undefined}
           isFocused={didWait}
         />
@@ -81,6 +81,7 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
   const { approval, answer, released, result } = call;
   const files = result ? filesOf(result) : [];
   const given = answer?.arguments;
+  const kept = { isFocused: didWait };
   const state = `${stateText(call)}${progress && `: ${escapeHidden(progress)}`}`;
   return (
     <div class={`call frame text-small ${status}`}>
@@ -118,20 +119,17 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
           )}
         </p>
       )}
-      {approval &&
-        isOver &&
-        (
-          [
-            [fieldsOf.reason(approval), 'reason', answer?.reason],
-            [
-              fieldsOf.arguments(call, approval),
-              approval.asks ? 'answer' : 'arguments',
-              offeredArguments(call),
-            ],
-          ] as const
-        ).map(([field, what, sent]) => (
-          <KeptText key={field} {...{ field, sent }} label={`Your ${what}, not sent`} isFocused={didWait} />
-        ))}
+      {approval && isOver && (
+        <Fragment key={approval.approvalId}>
+          <KeptText {...kept} field={fieldsOf.reason(approval)} what="reason" sent={answer?.reason} />
+          <KeptText
+            {...kept}
+            field={fieldsOf.arguments(call, approval)}
+            what={approval.asks ? 'answer' : 'arguments'}
+            sent={offeredArguments(call)}
+          />
+        </Fragment>
+      )}
     </div>
   );
 }
@@ -153,14 +151,14 @@ function answerText(entry: EntryOf<'approval-answered'>, isOfCall: boolean): Com
 
 interface KeptProps {
   readonly field: string;
-  readonly label: string;
+  readonly what: string;
   readonly sent: string | undefined;
   /** It takes the place of the field in which the person types. */
   readonly isFocused: boolean;
 }
 
 /** What a person wrote at a call that is over, until it is dismissed (KEPT-1). */
-function KeptText({ field, label, sent, isFocused }: KeptProps) {
+function KeptText({ field, what, sent, isFocused }: KeptProps) {
   const [text, setText] = useKeptText(field);
   const box = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => {
@@ -171,7 +169,7 @@ function KeptText({ field, label, sent, isFocused }: KeptProps) {
   return (
     <div class="answered text-tiny">
       <label class="stacked-1">
-        {label}
+        Your {what}, not sent
         <textarea ref={box} value={text} onInput={onText(setText)} />
       </label>
       <CopyButton text={() => text} label="Copy" />{' '}

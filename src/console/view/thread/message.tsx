@@ -70,7 +70,8 @@ const SHOWN_FIRST = 20_000;
 function LongText(props: MarkdownProps) {
   const { text, isGrowing } = props;
   const [most, setMost] = useState(SHOWN_FIRST);
-  const shown = isGrowing || text.length <= most ? text : beginningOf(text, most);
+  const line = text.lastIndexOf('\n', most);
+  const shown = isGrowing || text.length <= most ? text : text.slice(0, line > most / 2 ? line : most);
   const hidden = text.length - shown.length;
   return (
     <>
@@ -82,11 +83,6 @@ function LongText(props: MarkdownProps) {
       )}
     </>
   );
-}
-
-function beginningOf(text: string, most: number): string {
-  const line = text.lastIndexOf('\n', most);
-  return text.slice(0, line > most / 2 ? line : most);
 }
 
 export function messageView({ entry, calls, feedback, index, lateFor }: Extract<Block, { kind: 'message' }>) {
@@ -142,7 +138,11 @@ export function messageView({ entry, calls, feedback, index, lateFor }: Extract<
     >
       {lateFor && (
         <p class="muted late text-small">
-          This answer came late: {escapeHidden(lateBecause(lateFor.resultBy))}. It was posted as a message.
+          This answer came late:{' '}
+          {lateFor.resultBy
+            ? `${escapeHidden(lateFor.resultBy)} had answered the question`
+            : 'the turn that asked had ended'}
+          . It was posted as a message.
         </p>
       )}
       {to.length > 0 && <UnreadBy entry={entry} />}
@@ -223,11 +223,6 @@ export function postView({ post }: KeptPost) {
   );
 }
 
-/** How a question ended whose answer came too late. `by`: who answered it; null: its turn ended. */
-function lateBecause(by: string | null): string {
-  return by === null ? 'the turn that asked had ended' : `${by} had answered the question`;
-}
-
 const UNTIL: Readonly<Record<Unread['until'], string>> = {
   approval: 'after the approval',
   outcome: 'after the outcome of its call is known',
@@ -280,17 +275,13 @@ export function EntryTime({ index }: { readonly index: number }) {
   const here = useShown();
   const at = here?.thread.entries[index]?.createdAt;
   if (!at) return null;
+  const label = `Entry ${index}`;
   return (
     <>
       <time dateTime={at} title={fullTime(at)}>
         {clockTime(at)}
       </time>
-      <a
-        class="number"
-        href={linkTo.entry(here.id, index)}
-        aria-label={`Entry ${index}`}
-        title={`Entry ${index}`}
-      >
+      <a class="number" href={linkTo.entry(here.id, index)} aria-label={label} title={label}>
         {index}
       </a>
     </>
