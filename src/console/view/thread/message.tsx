@@ -129,9 +129,7 @@ export function messageView({ entry, calls, feedback, index, lateFor }: Extract<
       reasoning={
         entry.reasoning && (
           <Fold name={`thought ${index}`} summary={<span class="muted">Reasoning</span>}>
-            <p class="reasoning text-small muted" dir="auto">
-              {entry.reasoning}
-            </p>
+            {reasoned(entry.reasoning)}
           </Fold>
         )
       }
@@ -167,6 +165,12 @@ export function messageView({ entry, calls, feedback, index, lateFor }: Extract<
   );
 }
 
+const reasoned = (text: string) => (
+  <p class="reasoning text-small muted" dir="auto">
+    {text}
+  </p>
+);
+
 export function draftView(draft: LiveDraft) {
   const { agent, isInterrupted } = draft;
   const { text, reasoning, tools, newest, isPartial } = contentOf(draft);
@@ -178,22 +182,12 @@ export function draftView(draft: LiveDraft) {
       text={isPartial ? `… ${text}` : text}
       isGrowing
       by={
-        isInterrupted ? (
-          <span class="muted">was interrupted: the daemon does not answer</span>
-        ) : (
-          <>
-            <span class="pulse" aria-hidden="true" />
-            <span class="muted">{act}</span>
-          </>
-        )
+        <>
+          {!isInterrupted && <span class="pulse" aria-hidden="true" />}
+          <span class="muted">{isInterrupted ? 'was interrupted: the daemon does not answer' : act}</span>
+        </>
       }
-      reasoning={
-        isThinking && (
-          <p class="reasoning text-small muted" dir="auto">
-            {reasoning.slice(-300)}
-          </p>
-        )
-      }
+      reasoning={isThinking && reasoned(reasoning.slice(-300))}
     />
   );
 }
