@@ -187,6 +187,26 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
       expect(steps).toContain(summary);
   });
 
+  it('a run that waits for its first message is in the inbox, counted, and named with the agent that waits', async () => {
+    await post('later', 'begin', { includeInContext: false });
+    await stage.api('POST', 'conversations/later/mode', {
+      mode: 'run',
+      workflow: 'both',
+      publisher: 'alice',
+    });
+    const page = await stage.look('#/inbox');
+    const item = page.getByRole('article', { name: 'A run waits for a message: Sue Starter in begin' });
+    await item.click();
+    await item.locator('a.opens').click();
+    await page.getByText('goes to Sue Starter with the next message').waitFor();
+    await page.evaluate("location.hash = '#/new'");
+    expect(await textOf(page.locator('.now').first())).toContain('A run waits for a message');
+    await page.evaluate("location.hash = '#/system'");
+    await page.locator('.member', { hasText: 'Sue Starter' }).locator('summary').click();
+    await page.locator('.member').getByRole('link', { name: 'begin' }).click();
+    await expect.poll(() => page.url()).toMatch(/#\/c\/later$/);
+  });
+
   itLong('a conversation without a run has no path', async () => {
     const page = await stage.begin('plain', 'Hello');
     await page.getByText('Noted: Hello').first().waitFor();

@@ -25,6 +25,7 @@ export const RIGHTS: Readonly<Record<InboxItem['kind'], Right>> = {
   form: 'approve',
   outcome: 'approve',
   question: 'post',
+  input: 'post',
   failed: 'post',
   limited: 'operate',
 };
@@ -143,6 +144,7 @@ export const KIND_LABELS: Readonly<Record<InboxItem['kind'], string>> = {
   form: 'Answer needed',
   outcome: 'Outcome unknown',
   question: 'Answer needed',
+  input: 'A run waits for a message',
   failed: 'A turn failed',
   limited: 'A limit was reached',
 };

@@ -19,6 +19,7 @@ describe('what needs a person', () => {
       row('c', { agent: 'pm', status: 'waiting', for: 'question', since: at(9), entry: 6, position: 1 }),
       row('d', { agent: 'pm', status: 'waiting', for: 'outcome', since: at(8), of: 'shell', entry: 7 }),
       row('e', { agent: 'pm', status: 'waiting', for: 'agent', since: at(0), of: 'dev' }),
+      row('h', { agent: 'pm', status: 'waiting', for: 'input', since: at(7) }),
       row(
         'f',
         { agent: 'pm', status: 'running', since: at(0) },
@@ -27,6 +28,7 @@ describe('what needs a person', () => {
       row('g'),
     ]);
     expect(items.map(({ conversation, kind }) => `${conversation} ${kind}`)).toEqual([
+      'h input',
       'd outcome',
       'c question',
       'b limited',

@@ -11,7 +11,7 @@ import { argumentsOf, callsOf, questionOf } from '../thread/calls.ts';
 /** What needs a person, of all conversations, from the activity of the list. */
 
 type Row = Pick<ConversationRow, 'id' | 'title' | 'activity'>;
-type Kind = 'approval' | 'form' | 'outcome' | 'question' | 'failed' | 'limited';
+type Kind = 'approval' | 'form' | 'outcome' | 'question' | 'input' | 'failed' | 'limited';
 
 export interface InboxItem {
   /** The same thing has the same key at each listing. */
@@ -60,7 +60,8 @@ function itemOf(row: Row, one: Activity): InboxItem | null {
 function kindOf({ status, for: waitsFor, asks }: Activity): Kind | null {
   if (status === 'failed' || status === 'limited') return status;
   if (asks !== undefined) return 'form';
-  return waitsFor === 'approval' || waitsFor === 'outcome' || waitsFor === 'question' ? waitsFor : null;
+  if (waitsFor === 'agent' || waitsFor === 'caller' || waitsFor === 'program') return null;
+  return waitsFor ?? null;
 }
 
 /** What an item shows, from its entry. */

@@ -23,7 +23,7 @@ export type Block =
       readonly title: string;
       readonly detail: string | null;
       /** The entry of another conversation that the title ends with; null: none. */
-      readonly origin: Origin | null;
+      readonly origin: { readonly conversation: string; readonly index: number } | null;
     }
   | {
       readonly kind: 'passage';
@@ -47,11 +47,6 @@ export type Block =
       /** The first and the last entry of a summary, after the title. */
       readonly summed?: readonly number[];
     };
-
-interface Origin {
-  readonly conversation: string;
-  readonly index: number;
-}
 
 /** How a person continues after a turn that ended early. */
 export interface EndedTurn {
@@ -152,7 +147,7 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block | null {
     tone: BandTone,
     title: string,
     detail: string | null = null,
-    origin: Origin | null = null,
+    origin: Extract<Block, { kind: 'band' }>['origin'] = null,
   ): Block => ({ kind: 'band', index, tone, title, detail, origin });
   switch (entry.type) {
     case 'phase-entered':

@@ -4,6 +4,7 @@ import { RequestError, requests } from '../../api/requests.ts';
 import type { AgentCard, DaemonStatus, DeadLetter, McpServer, ModelStatus } from '../../model/answers.ts';
 import { costText, count, duration, money, roughly, when } from '../../model/format.ts';
 import { type Chart, chartOf, type Day, isFailing, type Sum, sumsOf, type Unit } from '../../model/system.ts';
+import { rows, titleOf } from '../../state/conversations.ts';
 import { linkTo } from '../../state/route.ts';
 import {
   attempt,
@@ -288,6 +289,7 @@ interface MemberProps {
 
 function Member({ agent, cost, called }: MemberProps) {
   const { slug, name, description, model, tools, runtime } = agent;
+  const { id } = rows.value.find(({ waiting }) => waiting.includes(slug)) ?? {};
   return (
     <li>
       <details class="member">
@@ -307,6 +309,7 @@ function Member({ agent, cost, called }: MemberProps) {
           facts={[
             ['Runs in', runtime === 'local' ? 'the daemon' : 'a program of its own'],
             ['Model', model],
+            ['Waits in', id && <a href={linkTo.conversation(id)}>{titleOf(id) ?? id}</a>],
             ['Calls', called.length > 0 && <Calls called={called} />],
             ['Tools', tools.length === 0 ? <span class="muted">none</span> : <Tags texts={tools} />],
           ]}
