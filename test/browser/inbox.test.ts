@@ -8,6 +8,7 @@ import {
   inboxItem,
   message,
   openItem,
+  pressAlone,
   sharedStage,
   textOf,
 } from './support.ts';
@@ -133,6 +134,33 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     expect(await page.locator('link[rel="icon"]').getAttribute('href')).not.toContain('icon-marked');
     await until(() => entries('two')).toContain('That is what came of it');
     expect(await entries('one')).toContain('DENIED');
+  });
+
+  it('a click on a row selects it, and an arrow key after a key that was refused selects what is shown', async () => {
+    for (const name of ['one', 'two', 'three']) await post(`clicked-${name}`, `write it, clicked ${name}`);
+    const page = await stage.look('#/inbox');
+    const [one, two, three] = ['one', 'two', 'three'].map((name) => item(page, `clicked ${name}`));
+    await three?.waitFor();
+    const approve = page.locator('.detail').getByRole('button', { name: 'Approve' });
+    await two?.locator('.inbox-line').click();
+    await two?.locator('.detail').getByRole('button', { name: 'Approve' }).waitFor();
+    await page.keyboard.press('a');
+    await two?.waitFor({ state: 'detached' });
+    await one?.locator('.inbox-line').click();
+    await one?.getByText('May this call run?').click();
+    await approve.waitFor();
+    await pressAlone(page, 'a');
+    expect(await textOf(page.getByRole('alert'))).toContain('Press an arrow key or Tab, then a.');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('a');
+    await one?.waitFor({ state: 'detached' });
+    await until(() => textOf(three?.locator('.detail') ?? page.locator('none'))).toContain(
+      '@project/note.md',
+    );
+    await page.keyboard.press('ArrowDown');
+    await approve.waitFor();
+    await page.keyboard.press('d');
+    await three?.waitFor({ state: 'detached' });
   });
 
   itLong('after a button of an item the next key selects the item that took its place', async () => {

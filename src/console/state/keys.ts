@@ -10,7 +10,7 @@ import { notice } from './session.ts';
  * KEYS-1 An Esc within a moment of another one leaves no page: people who close something with two quick ones keep their place.
  * KEYS-2 A key that an input method uses, such as Esc while it composes a word, does nothing else.
  * KEYS-3 Typed words decide nothing: a key that answers, approves or dismisses acts only as the first one after an arrow key or Tab
- *    selected the entry. A character within a moment of another one, wherever that was typed, leaves no page either. A call whose end
+ *    selected the entry, or a click its row in the inbox. Where it does not, the next arrow key selects what it meant. A character within a moment of another one, wherever that was typed, leaves no page either. A call whose end
  *    was not in sight is not answered: its key leads there, and after a moment acts once more.
  * KEYS-4 The keys of one character can be turned off in this browser (WCAG 2.2, 2.1.4).
  * KEYS-5 Keys belong to the uppermost layer: a dialog or a menu, which the browser closes, then the page.
@@ -32,6 +32,8 @@ let [isSelected, wasSelected] = [false, false];
 let readOnAt = Number.NEGATIVE_INFINITY;
 /** The entry with a field that Esc left, until another one is selected: arrow keys go on from it. */
 let leftIn: HTMLElement | null = null;
+/** KEYS-3: what the last key would have answered. */
+let refusedAt: HTMLElement | null = null;
 /** The call that was answered last: arrow keys go on from it while its entry has the focus. */
 let answered: Element | null = null;
 
@@ -70,7 +72,10 @@ export function listenToKeys({ search, ...handlers }: Handlers): () => void {
   const first = { capture: true, signal: ended.signal };
   document.addEventListener('keydown', notePressed, first); // menus keep theirs from bubbling
   document.addEventListener('keydown', onKey, { signal: ended.signal });
-  document.addEventListener('pointerdown', () => (isSelected = false), first);
+  const onPress = ({ target }: Event) => {
+    [isSelected, refusedAt] = [target instanceof Element && target.closest('.inbox-line') !== null, null];
+  };
+  document.addEventListener('pointerdown', onPress, first);
   document.addEventListener('focusout', keepFocus, first);
   return () => ended.abort();
 }
@@ -87,6 +92,7 @@ function notePressed(event: KeyboardEvent): void {
   const after = (last: typeof NEVER) => ({ at, isQuick: at - last.at < MOMENT_MS });
   if (key === 'Escape') lastEscape = after(lastEscape);
   if (isCharacter(event)) lastCharacter = after(lastCharacter);
+  if (!key.startsWith('Arrow')) refusedAt = null;
   if (key !== 'Shift') [isSelected, wasSelected] = [SELECTS.has(key), isSelected];
 }
 
@@ -154,8 +160,11 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
     `[aria-keyshortcuts="${key}"]:is(:enabled, .edit-arguments *)${MORE[key] ?? ''}`,
   );
   if (!control) return false;
-  if (!focused || (!wasSelected && !document.activeElement?.matches('.row')))
-    return lastCharacter.isQuick || tell(`Press an arrow key or Tab, then ${key}.`);
+  if (!focused || (!wasSelected && !document.activeElement?.matches('.row'))) {
+    if (lastCharacter.isQuick) return true;
+    if (others.length === 0) refusedAt = control.closest<HTMLElement>('.ask-card:focus, article');
+    return tell(`Press an arrow key or Tab, then ${key}.`);
+  }
   if (others.length > 0) {
     isSelected = true;
     return tell(`Several calls wait here. Reach one with ↓, then press ${key}.`);
@@ -184,7 +193,13 @@ function move(by: number): boolean {
   const here = document.activeElement;
   const inList = here?.closest('.rows');
   const from = here?.matches('article') && here.contains(answered) ? answered : null;
-  answered = null;
+  const meant = refusedAt?.isConnected ? refusedAt : null;
+  answered = refusedAt = null;
+  if (meant) {
+    leftIn = meant;
+    meant.focus();
+    return true;
+  }
   if (moveAmongCalls(by, from)) return true;
   if (!inList && route.value.page === 'inbox') return moveAmong('.inbox-entry', by);
   if (inList || route.value.page !== 'conversation') return moveAmong('.rows .row', by);
