@@ -115,6 +115,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await post('two', 'write it, second');
     await until(() => textOf(page.locator('.inbox-link .count'))).toBe('2');
     await page.keyboard.press('i');
+    await until(() => page.evaluate('getComputedStyle(document.activeElement).outlineOffset')).toBe('-2px'); // no edge cuts it
     await item(page, 'second').waitFor();
     await until(() => textOf(item(page, 'first').locator('.detail'))).toContain('@project/note.md'); // the first one
     const approve = page.locator('.detail').getByRole('button', { name: 'Approve' });

@@ -298,7 +298,12 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     expect(await dialog.locator('[aria-selected="true"]').count()).toBe(0);
     await page.keyboard.press('Enter');
     await page.keyboard.press('ArrowDown');
-    expect(await textOf(dialog.locator('[aria-selected="true"]'))).toContain('Stop all agents');
+    expect(await textOf(dialog.locator('[aria-selected="true"]'))).toContain('Timeline');
+    const keys = await dialog
+      .getByRole('option')
+      .evaluateAll((all) => all.map((one) => one.querySelector('kbd') !== null));
+    expect(keys.slice(0, 15)).not.toContain(false);
+    expect(await dialog.locator('[aria-disabled="true"]').count()).toBeGreaterThan(0);
   });
 
   it('a tab with a message that was not sent asks before it is closed', async () => {

@@ -255,6 +255,33 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     },
   );
 
+  it('the row of the open conversation comes into sight when it is opened and when a message of the person moves it', async () => {
+    for (let n = 0; n < 30; n++) await post(`sight-${n}`, `sight ${n}`, { includeInContext: false });
+    const page = await stage.look('#/c/sight-1');
+    const isInSight = (n: number) =>
+      page.evaluate(`(() => {
+        const [list, row] = ['.rows', '.row[href="#/c/sight-${n}"]'].map((one) => document.querySelector(one)?.getBoundingClientRect());
+        return row !== undefined && row.top >= list.top && row.bottom <= list.bottom;
+      })()`);
+    await until(() => isInSight(1)).toBe(true);
+    await page.evaluate("location.hash = '#/c/sight-28'");
+    await until(() => isInSight(28)).toBe(true);
+    await page.evaluate("location.hash = '#/c/sight-0'");
+    await until(() => isInSight(0)).toBe(true);
+    await write(page, 'to the top');
+    await until(() => isInSight(0)).toBe(true);
+    await until(() => page.evaluate("document.querySelector('.rows').scrollTop")).toBe(0);
+    await page.locator('.rows').hover();
+    await page.mouse.wheel(0, 9_999);
+    await until(() => isInSight(0)).toBe(false);
+    await post('sight-0', 'and again', { includeInContext: false });
+    await post('sight-9', 'above it', { includeInContext: false });
+    await until(() =>
+      page.evaluate("document.querySelector('.row[aria-current]').closest('li').ariaPosInSet"),
+    ).toBe('2');
+    expect(await isInSight(0)).toBe(false);
+  });
+
   itLong('Esc in a conversation that is far down in the list leads to its row', async () => {
     const page = await stage.look('#/inbox');
     await page.addInitScript('delete globalThis.SharedWorker'); // a route does not see the requests of a worker
@@ -262,6 +289,9 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
       route.fulfill({ contentType: 'text/event-stream', body: manyRows(200) }),
     );
     await page.goto(`${stage.url}/?far#/c/many-150`);
+    await row(page, 'Conversation 150').waitFor();
+    await page.locator('.rows').hover();
+    await page.mouse.wheel(0, -9_999);
     await row(page, 'Conversation 0').first().waitFor();
     await page.keyboard.press('Escape');
     await until(() => page.evaluate('document.activeElement.hash')).toBe('#/c/many-150');

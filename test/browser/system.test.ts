@@ -180,5 +180,7 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
       expect(await page.evaluate(`document.querySelector('${name}').scrollWidth`)).toBe(320);
     const back = page.getByRole('link', { name: /^Back to the list \d need/ });
     expect(await textOf(back)).toMatch(/\d/);
+    await page.evaluate("location.hash = '#/inbox'"); // whose number is that of its items
+    await page.getByRole('link', { name: 'Back to the list', exact: true }).waitFor();
   });
 });

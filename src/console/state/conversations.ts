@@ -3,7 +3,7 @@ import { followList } from '../api/follow.ts';
 import type { ListChange } from '../api/hub.ts';
 import type { Activity, ConversationRow } from '../model/answers.ts';
 import { oneLine, withoutAnsi } from '../model/format.ts';
-import { changedRows, sharedTitlesOf } from '../model/list/list.ts';
+import { beginningOf, changedRows, sharedTitlesOf } from '../model/list/list.ts';
 import { filesFor, postOf } from './files.ts';
 import { firstPosts, forgetAccepted } from './outbox.ts';
 import { access, isAway } from './session.ts';
@@ -13,9 +13,9 @@ import { access, isAway } from './session.ts';
 export const rows = signal<readonly ConversationRow[]>([]);
 const byId = computed(() => new Map(rows.value.map((row) => [row.id, row])));
 export const isListed = signal(false);
-const sharedTitles = computed(() => sharedTitlesOf(rows.value));
-/** Several conversations have it: their ids are shown too. */
-export const isShared = (title: string | null = null) => sharedTitles.value.has(title ?? '');
+const shared = computed(() => sharedTitlesOf(rows.value));
+/** Titles of several conversations begin so: their ids are shown too. */
+export const isShared = (title: string | null = null) => shared.value.has(beginningOf(title ?? ''));
 
 /** Conversations that this person begins and the daemon does not list yet. */
 export const begun = computed<readonly ConversationRow[]>(() => {

@@ -58,7 +58,8 @@ export function listenToKeys({ search, ...handlers }: Handlers): () => void {
     if (event.isComposing) return; // KEYS-2
     const isOpen = document.querySelector('dialog[open], :popover-open') !== null; // KEYS-5
     const at = route.value;
-    const key = withControl(event);
+    const isWithControl = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey;
+    const key = isWithControl ? event.key.toLowerCase() : null;
     if (key === 'k' || (key === 'f' && at.page === 'conversation' && !isOpen)) {
       event.preventDefault(); // browsers search the page, which has a part of the thread only, or the web
       return search(key === 'f' && at.page === 'conversation' ? at.id : undefined);
@@ -78,11 +79,6 @@ export function listenToKeys({ search, ...handlers }: Handlers): () => void {
   document.addEventListener('pointerdown', onPress, first);
   document.addEventListener('focusout', keepFocus, first);
   return () => ended.abort();
-}
-
-/** Null: without Control or Command, or with a third key. */
-function withControl({ key, ctrlKey, metaKey, shiftKey, altKey }: KeyboardEvent): string | null {
-  return (ctrlKey || metaKey) && !shiftKey && !altKey ? key.toLowerCase() : null;
 }
 
 function notePressed(event: KeyboardEvent): void {

@@ -85,6 +85,7 @@ function fittingCommands(text: string): Choice[] {
   const fit = ({ name, words = '' }: Command) => 2 * fitOf(text, name) || fitOf(text, `${name} ${words}`);
   return best<Command>([...commands.value, ...here, ...ofButtons()], fit)
     .sort((one, other) => Number(!one.run) - Number(!other.run)) // Enter runs the first
+    .sort((one, other) => (text === '' ? Number(!one.keys) - Number(!other.keys) : 0))
     .map((command) => ({ kind: 'command', command }));
 }
 

@@ -188,9 +188,7 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
     content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
   const isOver = () =>
     call !== null && !inbox.value.some(({ key }) => key === item.key) && !isBeingAnswered(conversation, call);
-  useLayoutEffect(() => {
-    if (isChosen) reveal(article.current?.querySelector('button') ?? null);
-  }, [isChosen]);
+  useLayoutEffect(() => void (isChosen && reveal(article.current?.querySelector('button'))), [isChosen]);
   useLayoutEffect(() => () => void (call && isOver() && tellKept(item, call)), [call]);
   const ask = async () => (call && isOver() ? whyItIsOver(conversation, call) : '');
   const why = useRequest(ask, [isOver()]).answer ?? '';

@@ -31,13 +31,13 @@ const COMBOBOX = {
   'aria-autocomplete': 'list',
 } as object;
 
-const close = () => {
-  isPaletteOpen.value = false;
-};
-
 export function Palette() {
   return (
-    <Dialog class="palette" label={isHelp.value ? 'Actions and keys' : 'Search'} onClose={close}>
+    <Dialog
+      class="palette"
+      label={isHelp.value ? 'Actions and keys' : 'Search'}
+      onClose={() => (isPaletteOpen.value = false)}
+    >
       <Search />
     </Dialog>
   );
@@ -96,7 +96,7 @@ function hintOf(count: number): ComponentChildren {
   if (isSearching.value) return 'Searching…';
   if (count === 0) return nothing.value ?? 'Nothing matches.';
   if (isHelp.value)
-    return 'Type words of an action, or choose one. Grey ones are keys alone, for the entry that has the focus.';
+    return 'Type words to find an action. Grey rows only name keys: press them on the page, on a selected entry.';
   return [<code key=">">&gt;</code>, 'actions', ...FILTERS.map((name) => <code key={name}>{name}:</code>)];
 }
 

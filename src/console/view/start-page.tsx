@@ -74,10 +74,8 @@ function NeedsYou() {
   const groups = groupsOf(needed.value);
   if (groups.length === 0) return null;
   return (
-    <section class="now" aria-labelledby="needs-you">
-      <h3 id="needs-you" class="muted">
-        Needs you
-      </h3>
+    <section class="now" aria-label="Needs you">
+      <h3 class="muted">Needs you</h3>
       <ul class="frame">
         {groups.slice(0, MOST_SHOWN).map(([first, ...others]) => (
           <li key={first?.conversation}>
@@ -108,10 +106,8 @@ function AtWork() {
   const working = rows.value.filter((row) => row.running.length > 0 && !row.archived && !needing.has(row.id));
   if (working.length === 0) return null;
   return (
-    <section class="now" aria-labelledby="at-work">
-      <h3 id="at-work" class="muted">
-        At work
-      </h3>
+    <section class="now" aria-label="At work">
+      <h3 class="muted">At work</h3>
       <ul class="frame">
         {working.slice(0, MOST_SHOWN).map(({ id, title, running }) => (
           <li key={id}>

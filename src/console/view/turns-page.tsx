@@ -234,11 +234,10 @@ const saveTurns = (filters: Filters, format: 'csv' | 'jsonl') =>
     let page = START;
     while (page.next !== null && page.turns.length < MOST_SAVED) page = await find(filters, 500, page);
     const lines = () => page.turns.map((row) => `${JSON.stringify(row)}\n`).join('');
-    const content = new Blob([format === 'csv' ? turnsCsv(page.turns) : lines()]);
     const name = ['turns', ...Object.entries(givenIn(filters)).flat()]
       .join('-')
       .replace(/[^\p{L}\p{N}]+/gu, '-');
-    const address = URL.createObjectURL(content);
+    const address = URL.createObjectURL(new Blob([format === 'csv' ? turnsCsv(page.turns) : lines()]));
     save(address, `${name}.${format}`);
     URL.revokeObjectURL(address);
     if (page.next !== null)

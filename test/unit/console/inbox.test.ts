@@ -98,6 +98,12 @@ const step = fc.record({
 });
 
 describe('the rows of the list', () => {
+  it('titles that begin alike are not told apart by what a narrow list shows of them', () => {
+    const titles = ['Write the config file for shop one', 'Write the config file for shop two', 'Write it'];
+    const rows = titles.map((title, n) => listed(`c${n}`, n, title));
+    expect([...sharedTitlesOf(rows)]).toEqual(['Write the config file fo']);
+  });
+
   it('any changes give the rows, their order and the shared titles of a rebuild', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {

@@ -84,10 +84,14 @@ export function changedRows(
   return [...others, ...newest.values()].filter(({ id }) => !gone.has(id)).sort(newestFirst);
 }
 
+/** What a narrow list shows of a title. */
+export const beginningOf = (title: string): string => title.slice(0, 24);
+
+/** Their beginnings. */
 export function sharedTitlesOf(rows: readonly ConversationRow[]): ReadonlySet<string> {
-  const counts = new Map<string, number>();
-  for (const { title } of rows) if (title !== null) counts.set(title, (counts.get(title) ?? 0) + 1);
-  return new Set([...counts].flatMap(([title, count]) => (count > 1 ? title : [])));
+  const all = rows.flatMap(({ title }) => (title === null ? [] : beginningOf(title)));
+  const first = new Set<string>();
+  return new Set(all.filter((one) => first.size === first.add(one).size));
 }
 
 /** Pinned ones first, then the newest. Rows that are sorted already are sorted fastest. */

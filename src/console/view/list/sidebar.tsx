@@ -22,7 +22,7 @@ import {
   savedFilters,
   saveFilter,
 } from '../../state/list.ts';
-import { firstPosts, refusedPosts } from '../../state/outbox.ts';
+import { firstPosts, outbox, refusedPosts } from '../../state/outbox.ts';
 import { openCommands, openPalette, typed } from '../../state/palette.ts';
 import { enterPage, focusMain, linkTo, openToWrite, route } from '../../state/route.ts';
 import { agents, mayPost, phases } from '../../state/session.ts';
@@ -44,7 +44,9 @@ export function Sidebar() {
         if (currentTarget.style.width !== '') store(localStorage, WIDTH, currentTarget.style.width);
       }}
     >
-      <SkipLink />
+      <Button class="skip" onClick={focusMain}>
+        Skip to {route.value.page === 'conversation' ? 'the conversation' : 'the page'}
+      </Button>
       <header>
         <h1>
           <a href={linkTo.list}>Parley</a>
@@ -77,7 +79,12 @@ export function Sidebar() {
         <span class={`count ${needed.value.length > 0 ? 'some' : ''}`}>{needed.value.length}</span>
       </PageLink>
       <PageLink page="system" text="Team and system">
-        <Problems />
+        {problems.value.length > 0 && (
+          <span class="count some" title={problems.value.map(({ text }) => text).join('\n')}>
+            {problems.value.length}
+            <span class="unseen"> {problems.value.length === 1 ? 'problem' : 'problems'}</span>
+          </span>
+        )}
       </PageLink>
       <div class="find">
         <input
@@ -113,15 +120,6 @@ export function Sidebar() {
   );
 }
 
-function SkipLink() {
-  const to = route.value.page === 'conversation' ? 'the conversation' : 'the page';
-  return (
-    <Button class="skip" onClick={focusMain}>
-      Skip to {to}
-    </Button>
-  );
-}
-
 function searchMessages(): void {
   openPalette();
   typed.value = filter.value.text;
@@ -147,24 +145,14 @@ function PageLink({ page, text, children }: PageLinkProps) {
   );
 }
 
-function Problems() {
-  const { length } = problems.value;
-  if (length === 0) return null;
-  return (
-    <span class="count some" title={problems.value.map(({ text }) => text).join('\n')}>
-      {length}
-      <span class="unseen"> {length === 1 ? 'problem' : 'problems'}</span>
-    </span>
-  );
-}
-
 /** One row is a stop of Tab, with its button: the one that had the focus, the open one, or the first. The arrow keys reach the others. */
 function Rows() {
   const [reached, reach] = useState('');
   const scroller = useRef<HTMLDivElement>(null);
   const shown = found.value;
   const at = route.value;
-  const openAt = shown.findIndex(({ id }) => at.page === 'conversation' && at.id === id);
+  const open = at.page === 'conversation' ? at.id : '';
+  const openAt = shown.findIndex(({ id }) => id === open);
   const list = useVirtualList({
     count: shown.length,
     scrolled: () => scroller.current,
@@ -174,9 +162,18 @@ function Rows() {
   });
   const items = list.getVirtualItems();
   const ids = items.map(({ index }) => shown[index]?.id);
-  const stop = [reached, at.page === 'conversation' ? at.id : ''].find((id) => ids.includes(id)) ?? ids[0];
+  const stop = [reached, open].find((id) => ids.includes(id)) ?? ids[0];
+  /** The open row is kept in sight, from when it is opened or the person posts there until they use or narrow the list. */
+  const [isFollowed, follow] = useState(true);
+  const leave = () => follow(false);
+  const posted = outbox.value.findLast(({ conversation }) => conversation === open)?.post.id;
+  useLayoutEffect(leave, [filter.value]);
+  useLayoutEffect(() => follow(true), [open, posted]);
+  useLayoutEffect(() => {
+    if (isFollowed && openAt >= 0) list.scrollToIndex(openAt);
+  }, [isFollowed, open, openAt]);
   return (
-    <div class="rows scrolls" ref={scroller}>
+    <div class="rows scrolls" ref={scroller} onWheel={leave} onPointerDown={leave} onFocusIn={leave}>
       <ul style={{ height: `${list.getTotalSize()}px` }}>
         {items.map(({ key, index, start }) => {
           const row = shown[index];

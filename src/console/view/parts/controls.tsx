@@ -263,7 +263,7 @@ interface ConfirmProps {
 export const focus = (element: HTMLElement | null) => element?.focus();
 
 /** A `ref` that scrolls to an element when it appears, or is chosen. */
-export const reveal = (element: HTMLElement | null) => element?.scrollIntoView({ block: 'nearest' });
+export const reveal = (element?: HTMLElement | null) => element?.scrollIntoView({ block: 'nearest' });
 
 /** A question before what cannot be undone. The focused button was removed, so "Cancel" gets the focus. */
 export function Confirm({ action, onConfirm, onCancel }: ConfirmProps) {

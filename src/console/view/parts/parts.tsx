@@ -4,7 +4,7 @@ import { nameOf, participants } from '../../state/conversation.ts';
 import { isShared } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
-import { jumpTo, linkTo } from '../../state/route.ts';
+import { jumpTo, linkTo, route } from '../../state/route.ts';
 import { problems } from '../../state/system.ts';
 import { LinkButton, QuietButton } from './controls.tsx';
 import { useNow } from './hooks.ts';
@@ -70,7 +70,7 @@ export const IconButton = ({ icon, ...props }: ComponentProps<'button'> & { read
 
 /** On a narrow screen, which shows either the list or a page: the way to the list, with the sum of the counts above it. */
 export function BackLink() {
-  const count = needed.value.length + problems.value.length;
+  const count = needed.value.length + (route.value.page === 'inbox' ? 0 : problems.value.length);
   return (
     <a class="button quiet back" href={linkTo.list}>
       <Icon name="back" />
