@@ -46,7 +46,13 @@ export function createContext(io: Io, dependencies: CliDependencies, options: Gl
   const line = (text: string) => write(`${text}\n`);
   const value = (one: unknown) => line(escapeHidden(JSON.stringify(one)));
   return {
-    ...{ io, dependencies, options, json, write, line, value },
+    io,
+    dependencies,
+    options,
+    json,
+    write,
+    line,
+    value,
     palette: createPalette(wantsColour(io.stdout, io.env)),
     result: (one, text) => (json ? value(one) : line(text(one))),
     note: (text) => io.stderr.write(`${io.stderr.isTTY ? onTerminal(text) : text}\n`),

@@ -122,6 +122,7 @@ export function createDaemon(options: DaemonOptions): Daemon {
   };
 }
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: the order of a start is in one place
 async function start(
   { config, load, log, telemetry, mayInstall, reach, ...more }: DaemonOptions,
   releasers: Releasers,
@@ -160,12 +161,17 @@ async function start(
   const runtime = await createRuntime(config, {
     store,
     ownership: membership?.ownership ?? new SoleOwner(),
-    ...{ bus, watchers, remote, log, traces },
+    bus,
+    watchers,
+    remote,
+    log,
+    traces,
     toolbox: await tools.open(config),
     ...metrics.sinks(telemetry),
     shutdown: signal,
     reach: reach ?? (() => undefined),
-    ...{ isReplay, given },
+    isReplay,
+    given,
   });
   const workers = new Workers(runtime);
   const grace = new Grace(config.shutdown.graceMs);
@@ -176,7 +182,12 @@ async function start(
   if (traces !== null) releasers.add('reading for traces', () => traces.readNoMore());
 
   const reloader = new Reloader({
-    ...{ daemon: runtime, workers, tools, config, load, models: (next) => composeModels(next, given) },
+    daemon: runtime,
+    workers,
+    tools,
+    config,
+    load,
+    models: (next) => composeModels(next, given),
     onReplaced: (replaced) => membership?.reconfigured(fingerprintOf(replaced)),
   });
   const place = { nats: url, http: gateway?.url ?? null, daemon: membership?.daemon ?? null };

@@ -140,8 +140,13 @@ export class SqliteIndex {
     const row = this.#database.get('SELECT * FROM entry WHERE id = ?', [id]) as unknown as Row;
     const { conversation, position, at, kind, author, name, phase } = row;
     return {
-      ...{ conversation, index: position, at, author: { kind, id: author, name }, phase },
-      ...{ score: -score, ...marked(snippet) },
+      conversation,
+      index: position,
+      at,
+      author: { kind, id: author, name },
+      phase,
+      score: -score,
+      ...marked(snippet),
     };
   }
 

@@ -266,7 +266,11 @@ export class LogTraces {
       value === undefined ? [] : [[key, value] as const],
     );
     return {
-      ...{ links: [], ...place, kind, name, end },
+      links: [],
+      ...place,
+      kind,
+      name,
+      end,
       start: Math.min(Date.parse(start.createdAt), end),
       attributes: Object.fromEntries(present),
       isError: error !== undefined,

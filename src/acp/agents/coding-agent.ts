@@ -156,7 +156,9 @@ export class CodingAgent {
       turn,
       updates: new Updates(turn, this.#callsBefore(turn)),
       given: new Set(),
-      ...{ remarks: [], made: new Map(), isPrompting: false },
+      remarks: [],
+      made: new Map(),
+      isPrompting: false,
       silence: new Silence(this.#settings.idleSeconds, turn.signal),
     };
     turn.reports?.(() => soFarOf(running, running.updates.calls));
@@ -306,7 +308,9 @@ export class CodingAgent {
       const keeping = updates.reported((...file) => this.#settings.files.keep(turn.conversation, ...file));
       const { text: content, files, thoughts, calls } = await abortable(keeping, turn.signal);
       return {
-        ...{ content, sessionId: id, finishReason: FINISH[stopReason] },
+        content,
+        sessionId: id,
+        finishReason: FINISH[stopReason],
         ...(files.length > 0 && { files }),
         ...(thoughts !== '' && { reasoning: thoughts }),
         ...(calls.length > 0 && { reported: calls }),

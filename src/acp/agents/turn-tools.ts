@@ -151,7 +151,9 @@ export class TurnTools {
       this.#listed.set(conversation, new Set(tools.map(({ name }) => name)));
       return {
         tools: tools.map(({ name, description, parameters }) => ({
-          ...{ name, description, inputSchema: { type: 'object' as const, ...parameters } },
+          name,
+          description,
+          inputSchema: { type: 'object' as const, ...parameters },
         })),
       };
     });

@@ -114,7 +114,10 @@ export class Updates {
     const shownBefore = isDiffless ? (known?.content?.filter(({ type }) => type === 'diff') ?? []) : [];
     const { toolCallId, title, kind, status, rawInput, rawOutput } = update;
     const given = {
-      ...{ toolCallId, title, kind, status },
+      toolCallId,
+      title,
+      kind,
+      status,
       content: content && [...shownBefore, ...content], // ACP-UPDATES-5
       input: rawInput === null ? undefined : jsonText(rawInput),
       output: outputText(rawOutput),

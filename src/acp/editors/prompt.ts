@@ -134,7 +134,11 @@ export class Prompt {
       const files = await this.#untilReached(() => this.#upload(uploads));
       if (this.#isCancelled) return 'cancelled';
       const message = {
-        ...{ conversation, content, id, ...replyTo, ...actor },
+        conversation,
+        content,
+        id,
+        ...replyTo,
+        ...actor,
         ...(files.length > 0 && { parts: files }),
       };
       const posted = await this.#untilReached(() => client.post(message, { signal }));

@@ -214,7 +214,9 @@ export class Updates {
     const { title, kind, status, arguments: given, result } = call;
     this.#message = null;
     return {
-      ...{ sessionUpdate: 'tool_call', toolCallId, title },
+      sessionUpdate: 'tool_call',
+      toolCallId,
+      title,
       kind: isToolKind(kind) ? kind : 'other',
       status: status === 'failed' ? 'failed' : 'completed',
       ...(given !== undefined && { rawInput: parseJson(given) ?? given }),
@@ -253,7 +255,9 @@ export class Updates {
     const content = difference && !failure ? difference : [contentOf(textBlock(text))];
     this.#message = null;
     const update = {
-      ...{ toolCallId, title, rawOutput: text },
+      toolCallId,
+      title,
+      rawOutput: text,
       status: failure ? ('failed' as const) : ('completed' as const),
     };
     yield {

@@ -127,7 +127,12 @@ async function replay(log: RecordedLog, turn: RecordedTurn, variant: Variant, fi
 }
 
 const NO_RUN: Run = {
-  ...{ outcome: 'failed', content: null, toolCalls: [], steps: 0, used: NOTHING_USED, duration: 0 },
+  outcome: 'failed',
+  content: null,
+  toolCalls: [],
+  steps: 0,
+  used: NOTHING_USED,
+  duration: 0,
   requestHash: '',
 };
 

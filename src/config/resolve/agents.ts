@@ -133,7 +133,10 @@ async function readAgent(
   const tools = isCoding ? [...new Set([...front.tools, ...Object.values(PERMIT)])] : front.tools;
   const takesTools = clientTools && !isCoding; // a coding agent answers its calls by itself
   const card: AgentCard = {
-    ...{ slug, ...front, tools, name: front.name ?? nameFromSlug(slug) },
+    slug,
+    ...front,
+    tools,
+    name: front.name ?? nameFromSlug(slug),
     ...(!takesTools && { clientTools: false }),
   };
   return {

@@ -50,11 +50,7 @@ export interface LoadOptions {
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { flags = {}, workingDirectory = process.cwd() } = options;
   const problems = new Problems();
-  const directory = await findDirectory(
-    options.configDirectory ?? variable(options.env, CONFIG_VARIABLE),
-    workingDirectory,
-    problems,
-  );
+  const directory = await findDirectory(options, workingDirectory, problems);
   await requireDirectory(directory, problems);
   const folders = { directory, workingDirectory, ignored: IGNORED_IN_FILES };
   const { env, files } = withDotenv(options.env, folders, problems);
@@ -94,7 +90,8 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     tools,
     approvals: resolveApprovals(file.approvals, daemon.nats.kind === 'managed'),
     publishers: resolvePublishers(file.publishers, daemon.nats.kind === 'managed'),
-    ...{ ingress: file.ingress, blobs: file.blobs },
+    ingress: file.ingress,
+    blobs: file.blobs,
     retention: resolveRetention(file.retention),
     shutdown: file.shutdown,
     sharing: file.sharing,
@@ -140,10 +137,11 @@ function resolveRetention({ conversations, deadLetters }: ConfigFile['retention'
 
 /** The shipped folder replaces a missing default folder, never a named one. */
 async function findDirectory(
-  named: string | undefined,
+  { configDirectory, env }: LoadOptions,
   workingDirectory: string,
   problems: Problems,
 ): Promise<string> {
+  const named = configDirectory ?? variable(env, CONFIG_VARIABLE);
   const directory = resolve(workingDirectory, named ?? DEFAULT_CONFIG);
   if (named !== undefined) return directory;
   const isThere = await stat(directory).then(

@@ -137,7 +137,10 @@ class WorkflowReader {
     this.#checkOutcomes([...path, 'outcomes'], outcomes);
     if (answers) this.#checkSchema([...path, 'answers'], answers);
     return {
-      ...{ agent: agent ?? '', brief: brief ?? '', ...(tools && { tools }), outcomes: outcomes ?? {} },
+      agent: agent ?? '',
+      brief: brief ?? '',
+      ...(tools && { tools }),
+      outcomes: outcomes ?? {},
       ...(answers && { answers }),
       ...(next && { next }),
       ...(after && { after: this.#checkAfter([...path, 'after'], after) }),
@@ -461,7 +464,9 @@ function nestedForks(edges: readonly Edge[], nodes: Nodes): BranchFault[] {
 
 function edgesOf(from: string, { outcomes, next = [] }: WorkflowNode): Edge[] {
   const edge = (target: Target, ...key: (string | number)[]): Edge => ({
-    ...{ from, path: ['nodes', from, ...key], to: targetsOf(target) },
+    from,
+    path: ['nodes', from, ...key],
+    to: targetsOf(target),
   });
   return [
     ...Object.entries(outcomes).map(([outcome, to]) => edge(to, 'outcomes', outcome)),

@@ -155,18 +155,28 @@ export function completeNode(
     endRun(builder, builder.agentAuthor(turn.agent), { outcome, summary, ...given, turnId: turn.turnId });
     return true;
   }
+  enterNext(builder, turn, run, next, { outcome, summary, ...given, wakes: awaited.length === 0 });
+  return true;
+}
+
+/** A node that does not wake waits for other branches. */
+function enterNext(
+  builder: DecisionBuilder,
+  turn: Turn,
+  run: Run,
+  next: readonly string[],
+  entry: { outcome: string; summary: string; value?: unknown; wakes: boolean },
+): void {
   const isMeeting = run.branch !== undefined && isJoin(builder, run, next);
   for (const name of next) {
-    const branch = next.length > 1 ? name : isMeeting && awaited.length === 0 ? undefined : run.branch;
-    const entered = { ...run, node: name, branch };
+    const branch = next.length > 1 ? name : isMeeting && entry.wakes ? undefined : run.branch;
     const hops = Math.max(turn.hops, ...(branch === undefined ? hopsOfBranches(builder, run) : [])) + 1;
-    const wakes = awaited.length === 0;
-    enterNode(builder, entered, {
-      ...{ outcome, summary, ...given, from: run.node },
-      ...{ hops, by: turn.agent, wakes, waits: !wakes },
-    });
+    enterNode(
+      builder,
+      { ...run, node: name, branch },
+      { ...entry, from: run.node, hops, by: turn.agent, waits: !entry.wakes },
+    );
   }
-  return true;
 }
 
 /** The branches meet at this node. */

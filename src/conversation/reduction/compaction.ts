@@ -240,8 +240,14 @@ function withoutFiles(message: ViewMessage): ViewMessage {
 function ofFiles(entries: readonly number[]): ReductionPlan | null {
   if (entries.length === 0) return null;
   return {
-    ...{ covered: [], leftOut: [], shortened: [], previewLength: 0 },
+    covered: [],
+    leftOut: [],
+    shortened: [],
+    previewLength: 0,
     withoutFiles: [...new Set(entries)].sort((one, other) => one - other),
-    ...{ newestOfAPerson: null, quotedTokens: 0, summaryTokens: 0, isRewrite: false },
+    newestOfAPerson: null,
+    quotedTokens: 0,
+    summaryTokens: 0,
+    isRewrite: false,
   };
 }

@@ -287,7 +287,13 @@ class Job {
   get summary(): WhatIfSummary {
     const { id, conversation, agent, by, start, change, runs, turns } = this.plan;
     return {
-      ...{ id, conversation, agent, by, start, runs, state: this.state },
+      id,
+      conversation,
+      agent,
+      by,
+      start,
+      runs,
+      state: this.state,
       ...(this.#reason === undefined ? {} : { reason: this.#reason }),
       startedAt: this.#startedAt,
       endedAt: this.#endedAt,

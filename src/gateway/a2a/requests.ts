@@ -200,7 +200,9 @@ function cardOf(
   const scheme = { description: 'a token of this daemon', scheme: 'Bearer' };
   const needsToken = tokens.length > 0;
   return AgentCard.fromJSON({
-    ...{ name, description, version },
+    name,
+    description,
+    version,
     supportedInterfaces: duplicateInterfacesForLegacy([own], ['JSONRPC']),
     capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
     ...(needsToken && {

@@ -152,7 +152,8 @@ export class Tasks {
     const daemon = lasting();
     const tasks = new Tasks({ ...this.#options, daemon });
     await cancelTurns(daemon, actingFor(daemon, identity, ANONYMOUS), {
-      ...{ conversation: task.conversation, index: task.post.index },
+      conversation: task.conversation,
+      index: task.post.index,
       async busy() {
         const { isFinal, progress } = await tasks.load(taskId);
         return isFinal ? [] : progress.busy;

@@ -133,7 +133,10 @@ export async function begin(daemon: GatewayPort, input: RunInput, by: Beginner):
     const end = log.length > 0 ? Math.min(from + log.length, ...ends) : first;
     const ignored = new Set(posted.flatMap((one) => one.ignored ?? []));
     return {
-      ...{ arrivals, progress, before: Math.min(first, end), from: Math.min(from, first) },
+      arrivals,
+      progress,
+      before: Math.min(first, end),
+      from: Math.min(from, first),
       unused: [...lost(earlier.every(({ type }) => type === 'claim')), ...ignored],
       unknownMentions: [...new Set(posted.flatMap((one) => one.unknownMentions ?? []))],
     };

@@ -186,7 +186,10 @@ function checkIds(posts: RunInput['posts']): void {
 }
 
 const MEDIA: Readonly<Record<string, 'image' | 'audio' | undefined>> = {
-  ...{ image: 'image', audio: 'audio', video: undefined, document: undefined },
+  image: 'image',
+  audio: 'audio',
+  video: undefined,
+  document: undefined,
 };
 const sourceShape = z.looseObject({ type: z.string(), value: z.string(), mimeType: z.string().optional() });
 

@@ -24,7 +24,9 @@ export function addEventRoutes(app: Application, routes: RouteContext): void {
   const list = new ListFeed({ daemon, newId, onFault: onFaultAt('/api/events') });
   const stream = (feeds: readonly Feed[], path: string) =>
     eventStream(framesOf(feeds, closing), {
-      ...{ heartbeatMs, closing, onFault: onFaultAt(path) },
+      heartbeatMs,
+      closing,
+      onFault: onFaultAt(path),
       onGone: () => {
         for (const feed of feeds) feed.close();
       },

@@ -196,7 +196,9 @@ const told = z.looseObject({
   value: z.unknown().optional().describe('With `schema` and `waitSeconds`: the answer, checked against it'),
   entries: z.array(z.looseObject({})).optional().describe('What followed in the log'),
   next: z.int().optional().describe('To `read` from'),
-  ...{ code: z.string().optional(), message: z.string().optional(), hint: z.string().optional() },
+  code: z.string().optional(),
+  message: z.string().optional(),
+  hint: z.string().optional(),
 });
 
 const MOST_FILES = 16;

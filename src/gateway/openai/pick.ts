@@ -168,7 +168,9 @@ function newPost(conversation: string, tail: readonly Entry[], request: Asked): 
     id: postId(conversation, tail, request),
     parts: isNew ? [...parts, { type: 'text', text: quoted }] : parts,
     meta: {
-      ...{ model, caller, history: digestOf(history) },
+      model,
+      caller,
+      history: digestOf(history),
       ...(key !== null && { key }),
       ...digests,
       ...(isNew && { length: own.length }),

@@ -118,7 +118,13 @@ export class Reply {
     for (const entry of before) this.#noteSchema(entry);
     const posts = turns ? [] : [{ index, agents }];
     this.#progress = new Progress({
-      ...{ agent, posts, before, stopped, passesCallers, notBefore, endsAtQuestion: true },
+      agent,
+      posts,
+      before,
+      stopped,
+      passesCallers,
+      notBefore,
+      endsAtQuestion: true,
       ...(turns && { turns }),
     });
     if (turns || agents.length > 0) return;

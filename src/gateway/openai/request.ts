@@ -191,7 +191,8 @@ export function readChatRequest(body: unknown, from: Sender): ChatRequest {
 }
 
 const FIELDS_OF_POST: Readonly<Record<string, string>> = {
-  ...{ schema: 'response_format.json_schema.schema', toolChoice: 'tool_choice' },
+  schema: 'response_format.json_schema.schema',
+  toolChoice: 'tool_choice',
 };
 
 /** An error; the refusal of a field of the post names the one that the client sent. */
@@ -235,7 +236,9 @@ function broughtBy(
   fieldOf: Named,
 ): BroughtTools {
   const given = (tools ?? []).map(({ function: { name, description, parameters } }) => ({
-    ...{ name, description: description ?? undefined, parameters: parameters ?? undefined },
+    name,
+    description: description ?? undefined,
+    parameters: parameters ?? undefined,
   }));
   const brought = parsedBody(z.object({ tools: clientToolsSchema }), { tools: given }, (path) =>
     fieldOf(path.replace(/^(tools\.\d+)\./, '$1.function.')),

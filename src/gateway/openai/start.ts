@@ -254,7 +254,10 @@ export async function replyTo({
   const address = addressOf(baseOf(context, routes), conversation);
   const linesOf = (entry: MessageEntry) => fileLines(entry, address);
   return new Reply(index, agents, agent, before, {
-    ...{ stopped, linesOf, notBefore, ...(turns && { turns }) },
+    stopped,
+    linesOf,
+    notBefore,
+    ...(turns && { turns }),
     typed: typed ?? (await typedAgents(routes)),
   });
 }
@@ -280,7 +283,8 @@ export async function stopReply(asked: Posted, isKept = () => false): Promise<vo
     return reply;
   };
   await cancelTurns(daemon, act, {
-    ...{ conversation, index },
+    conversation,
+    index,
     async busy() {
       const { isOver, busy } = await follow((reply) => reply.busy.length > 0 || isKept());
       return isOver || isKept() ? [] : busy;

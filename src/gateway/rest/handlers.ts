@@ -184,7 +184,9 @@ export function addFileRoutes(app: Application, routes: RouteContext): void {
     const isShown = SHOWN.includes(mediaType);
     const etag = `"${sha256}"`;
     const headers = {
-      ...{ etag, 'cache-control': CACHE, 'content-security-policy': NO_RIGHTS },
+      etag,
+      'cache-control': CACHE,
+      'content-security-policy': NO_RIGHTS,
       'content-type': isShown || SAVED.test(mediaType) ? mediaType : UNKNOWN_TYPE,
       'content-disposition': `${isShown ? 'inline' : 'attachment'}; ${fileName(name ?? '', sha256.slice(0, 12))}`,
     };

@@ -114,7 +114,9 @@ function otherOperation({ path, operationId, summary, role, docs, query = {}, ..
         schema: name === 'conversation' ? CONVERSATION : { type: 'string' },
       })),
       ...Object.entries(query).map(([name, field]) => ({
-        ...{ in: 'query', name, required: false },
+        in: 'query',
+        name,
+        required: false,
         ...(typeof field === 'string'
           ? { description: field, schema: { type: 'string' } }
           : { schema: jsonSchema(field, 'input') }),

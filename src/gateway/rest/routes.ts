@@ -34,13 +34,26 @@ export interface Route extends Row {
 }
 
 const get = (path: string, verb: Verb, summary: string): Route => ({
-  ...{ method: 'get', path, verb, role: 'read', summary },
+  method: 'get',
+  path,
+  verb,
+  role: 'read',
+  summary,
 });
 const remove = (path: string, verb: Verb, summary: string): Route => ({
-  ...{ method: 'delete', path, verb, role: 'operate', summary },
+  method: 'delete',
+  path,
+  verb,
+  role: 'operate',
+  summary,
 });
 const post = (path: string, verb: Verb, role: Role, summary: string): Route => ({
-  ...{ method: 'post', path, verb, role, summary, acts: 'publisher' in CONTRACT[verb].request.shape },
+  method: 'post',
+  path,
+  verb,
+  role,
+  summary,
+  acts: 'publisher' in CONTRACT[verb].request.shape,
   ...(verb === 'post' && { status: 201 }),
 });
 
@@ -215,7 +228,11 @@ const EVENTS = 'text/event-stream';
 const other =
   (common: Pick<OtherRoute, 'method' | 'role' | 'answers' | 'stays' | 'needsMore'>) =>
   (path: string, operationId: string, summary: string, more: Partial<OtherRoute> = {}): OtherRoute => ({
-    ...{ ...common, path, operationId, summary, ...more },
+    ...common,
+    path,
+    operationId,
+    summary,
+    ...more,
   });
 const open = other({ method: 'get', role: null, answers: [JSON_TYPE] });
 const read = other({ method: 'get', role: 'read', answers: [JSON_TYPE] });
@@ -272,8 +289,15 @@ export const OTHER_ROUTES: readonly OtherRoute[] = [
     },
   ),
   {
-    ...{ method: 'put', path: '/api/blobs', operationId: 'uploadFile', role: 'post', stays: true },
-    ...{ answers: [JSON_TYPE], answer: filePartSchema, takesFile: true, status: 201 },
+    method: 'put',
+    path: '/api/blobs',
+    operationId: 'uploadFile',
+    role: 'post',
+    stays: true,
+    answers: [JSON_TYPE],
+    answer: filePartSchema,
+    takesFile: true,
+    status: 201,
     query: { name: 'The name of the file', sha256: 'Refuse bytes that have another hash' },
     summary: 'Store a file. The answer is a part of a message as it is: `{"parts": [<answer>]}`',
   },

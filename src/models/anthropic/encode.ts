@@ -172,7 +172,9 @@ function partOf(
   const before = open === role ? ',' : `${open === null ? '' : ']},'}{"role":"${role}","content":[`;
   const mayCache = CACHEABLE.has(blocks.at(-1)?.type ?? '') && !PASSING.has(kind);
   return {
-    ...{ kind, entries, message },
+    kind,
+    entries,
+    message,
     text: before + blocks.map(({ json }) => json).join(','),
     tokens: messageTokens(message) + opaqueTokens,
     blocks: blocks.length,
@@ -234,7 +236,10 @@ function answerOf({ kind, entries, message }: ViewPart, form: WireForm): Said {
     .join('');
   const { content, tool_calls: calls } = message;
   return {
-    ...{ kind, entries, role: 'assistant', blocks },
+    kind,
+    entries,
+    role: 'assistant',
+    blocks,
     message: {
       role: 'assistant',
       content: content === null ? null : wellFormed(content),

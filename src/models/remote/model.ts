@@ -284,7 +284,13 @@ function final(
   return {
     kind: 'answered',
     answer: {
-      ...{ content, files, reasoning, sessionId, model, usage, finishReason },
+      content,
+      files,
+      reasoning,
+      sessionId,
+      model,
+      usage,
+      finishReason,
       ...reportsOf(message),
       toolCalls: [],
     },
@@ -339,7 +345,10 @@ function failed(
 function failure(agent: string, last: Missed, partial: string, silenceMs: number): Failed {
   const [code, message, isRetryable] = missed(agent, last, silenceMs);
   return {
-    ...{ kind: 'failed', code, message, partial: { content: partial, reasoning: '' } },
+    kind: 'failed',
+    code,
+    message,
+    partial: { content: partial, reasoning: '' },
     retryable: isRetryable && partial === '',
   };
 }

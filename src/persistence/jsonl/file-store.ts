@@ -59,15 +59,13 @@ export async function openOwned(
     for (const listed of await documents.keys('row.'))
       if (!folders.has(listed)) await documents.remove(`row.${listed}`, 'derived');
     const storage: Storage = {
-      ...{
-        id,
-        documents,
-        isFeed: false,
-        shared: null,
-        audit: createAuditFiles(paths),
-        blobs: createBlobFiles(paths),
-        reach,
-      },
+      id,
+      documents,
+      isFeed: false,
+      shared: null,
+      audit: createAuditFiles(paths),
+      blobs: createBlobFiles(paths),
+      reach,
       ...logsIn(paths, files, reportingOnce(log)),
       async remove(conversation) {
         const removed = await removeFolder(paths, conversation);

@@ -18,18 +18,27 @@ const permitted = async () => completed(PERMITTED);
 
 export const permitTools = [
   defineTool({
-    ...{ name: PERMIT.edit, risk: 'risky', timeoutMs: 1_000, run: permitted },
+    name: PERMIT.edit,
+    risk: 'risky',
+    timeoutMs: 1_000,
+    run: permitted,
     description: `${about}it wants to change a file.`,
     schema: z.strictObject({ path: z.string(), kind: z.enum(['delete', 'move']).optional(), ...common }),
   }),
   defineTool({
-    ...{ name: PERMIT.execute, risk: 'risky', timeoutMs: 1_000, run: permitted },
+    name: PERMIT.execute,
+    risk: 'risky',
+    timeoutMs: 1_000,
+    run: permitted,
     subject: { kind: 'command', argument: 'command' },
     description: `${about}it wants to run a command.`,
     schema: z.strictObject({ command: z.string(), ...common }),
   }),
   defineTool({
-    ...{ name: PERMIT.other, risk: 'risky', timeoutMs: 1_000, run: permitted },
+    name: PERMIT.other,
+    risk: 'risky',
+    timeoutMs: 1_000,
+    run: permitted,
     description: `${about}it wants to do anything else.`,
     schema: z.strictObject({ kind: z.string(), ...common }),
   }),

@@ -14,7 +14,11 @@ export function addAcp(program: Command, act: Act): void {
     const { serveAcp } = await import('../../../acp/index.ts'); // with the protocol's package, which a start does not load
     const { stdin: input, stdout: output, workingDirectory } = context.io;
     await serveAcp({
-      ...{ input, output, workingDirectory, newId: createIdSource(), actor: actorOf(context, options) },
+      input,
+      output,
+      workingDirectory,
+      newId: createIdSource(),
+      actor: actorOf(context, options),
       connect: () =>
         openDaemon(context).catch((error: unknown) => {
           context.note(renderFailure(context.failure(error))); // the log of the editor

@@ -99,7 +99,12 @@ async function start(
     });
   }
   const started = await client.request('what-if', {
-    ...{ conversation, agent, at, model, runs, ...actor },
+    conversation,
+    agent,
+    at,
+    model,
+    runs,
+    ...actor,
     id: createIdSource()().toLowerCase(), // a repeated request starts nothing (CLIENT-REQUESTS-1)
     ...(file === undefined ? {} : { persona: await personaOf(resolve(context.io.workingDirectory, file)) }),
     ...(fromAnswer ? { start: 'answer' as const } : {}),

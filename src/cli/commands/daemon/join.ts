@@ -44,7 +44,9 @@ async function join(
     const directory = resolve(io.workingDirectory, cwd ?? '.');
     const { CodingAgent } = await import('../../../acp/index.ts'); // with packages that no other command loads
     const agent = new CodingAgent({
-      ...{ command: ['/bin/sh', '-c', `exec ${command}`], directory, idleSeconds },
+      command: ['/bin/sh', '-c', `exec ${command}`],
+      directory,
+      idleSeconds,
       env: env as Record<string, string>,
       files: {
         read: async (...file) => client.download(...file, { publisher: name }),

@@ -89,7 +89,11 @@ export function readResponseRequest(body: unknown, from: Sender): ResponseReques
   const chat = readChatRequest(
     {
       messages: all.map(({ fields: _, ...said }) => said),
-      ...{ model, stream, user, safety_identifier, prompt_cache_key },
+      model,
+      stream,
+      user,
+      safety_identifier,
+      prompt_cache_key,
       ...(named && { metadata: { conversation: named } }),
       tools: given.tools?.map(({ type, ...described }) => ({ type, function: described })),
       tool_choice: choiceOf(given.tool_choice),

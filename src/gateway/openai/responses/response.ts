@@ -57,7 +57,11 @@ export function responseOf(facts: ResponseFacts, { text, calls, end }: Outcome):
   const failure = end?.kind === 'failed' ? end.refusal : null;
   const reason = status === 'incomplete' && end?.kind === 'end' ? incompleteness(end.reason) : null;
   return {
-    ...{ id, object: 'response', created_at: created, status, background: isInBackground },
+    id,
+    object: 'response',
+    created_at: created,
+    status,
+    background: isInBackground,
     error: failure && { code: failure.code, message: `${failure.message}` },
     incomplete_details: reason && { reason },
     instructions: meta.instructions ?? null,
@@ -100,7 +104,9 @@ const messageId = (response: string): string => response.replace(/^resp_/, 'msg_
 
 function messageItem(response: string, text: string, status: string): object {
   return {
-    ...{ id: messageId(response), type: 'message', role: 'assistant' },
+    id: messageId(response),
+    type: 'message',
+    role: 'assistant',
     status: status === 'completed' || status === 'in_progress' ? status : 'incomplete',
     content: [textPart(text)],
   };
@@ -109,8 +115,12 @@ function messageItem(response: string, text: string, status: string): object {
 function callItem({ asked, place, tool: name, arguments: given }: CallersCall) {
   const id = callerCallId(asked, place.position);
   return {
-    ...{ id: `fc_${id}`, type: 'function_call', status: 'completed' },
-    ...{ call_id: id, name, arguments: given },
+    id: `fc_${id}`,
+    type: 'function_call',
+    status: 'completed',
+    call_id: id,
+    name,
+    arguments: given,
   };
 }
 
@@ -171,7 +181,9 @@ export async function* responseFrames(
         }) +
         event('response.function_call_arguments.delta', { ...place, delta: done.arguments }) +
         event('response.function_call_arguments.done', {
-          ...{ ...place, name: done.name, arguments: done.arguments },
+          ...place,
+          name: done.name,
+          arguments: done.arguments,
         }) +
         event('response.output_item.done', { output_index, item: done })
       );

@@ -274,8 +274,11 @@ function itemOf(entry: MessageEntry, { conversation, address }: Placed): Item {
       : { type: 'input_file', filename: file.name ?? null, file_url: address(file) },
   );
   return {
-    ...{ id: `msg_${entry.index.toString(36)}_${conversation}`, type: 'message', status: 'completed' },
-    ...{ role: entry.role, content: entry.content || files.length === 0 ? [text, ...files] : files },
+    id: `msg_${entry.index.toString(36)}_${conversation}`,
+    type: 'message',
+    status: 'completed',
+    role: entry.role,
+    content: entry.content || files.length === 0 ? [text, ...files] : files,
   } as Item;
 }
 

@@ -110,7 +110,9 @@ export class Authorization {
     const guard = guardFor(url, oauth?.authorizationServer ? [oauth.authorizationServer] : []);
     try {
       const tokens = await refreshAuthorization(issuer, {
-        ...{ clientInformation, refreshToken, fetchFn: guard.fetch },
+        clientInformation,
+        refreshToken,
+        fetchFn: guard.fetch,
         ...(metadata && { metadata }),
         ...(resource !== undefined && { resource }),
       });

@@ -129,7 +129,9 @@ async function challengeOf({ url, headers }: HttpServerSettings) {
       accept: 'application/json, text/event-stream',
     },
     body: JSON.stringify({
-      ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'initialize',
       params: {
         protocolVersion: LATEST_PROTOCOL_VERSION,
         capabilities: {},
@@ -199,7 +201,9 @@ class Person implements OAuthClientProvider {
     return {
       url: this.#settings.url,
       issuer: String(found.authorizationServerUrl),
-      ...{ metadata: found.authorizationServerMetadata, resource, client: this.#client },
+      metadata: found.authorizationServerMetadata,
+      resource,
+      client: this.#client,
       tokens: this.#tokens,
       expiresAt: expiryOf(this.#tokens),
     };
