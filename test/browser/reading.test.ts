@@ -21,7 +21,15 @@ async function importOld(project: Project): Promise<void> {
   const long = Array.from({ length: 400 }, (_, n) =>
     entry(`number ${n}\n\n${'more text '.repeat(1 + (n % 40))}`, n, String(DAYS[0])),
   );
-  for (const [name, lines] of Object.entries({ days, long })) {
+  const parts = [
+    '| a | b |\n|---|---|\n| 1 | 2 |\n'.padEnd(320, '| 3 | 4 |\n'),
+    `\`\`\`js\n${'let a = 1;\n'.repeat(30)}\`\`\``,
+    ...['short', 'words', '- one\n- two\n- three\n'.repeat(4), 'brief', 'x', 'y', 'z'],
+  ];
+  const mixed = Array.from({ length: 1060 }, (_, n) =>
+    entry(`number ${n}\n\n${parts[(n * 7 + (n % 5)) % parts.length]}`, n, String(DAYS[0])),
+  );
+  for (const [name, lines] of Object.entries({ days, long, mixed })) {
     const file = join(project.root, `${name}.jsonl`);
     await writeFile(file, `${lines.join('\n')}\n`);
     const { code, stderr } = await project.parley('import', file, '--conversation', name);
@@ -161,6 +169,29 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await message(page, 'number 399').waitFor();
     await page.reload();
     await message(page, 'number 399').waitFor();
+  });
+
+  itLong('a thread with tables and code is scrolled up by as much as the wheel turns', async () => {
+    const page = await stage.look('#/c/mixed');
+    await message(page, 'number 1059').waitFor();
+    await page.locator('.thread').hover();
+    const moved: number[] = [];
+    for (let step = 0; step < 100; step++) {
+      await page.evaluate(`{
+        const thread = document.querySelector('.thread');
+        const { top } = thread.getBoundingClientRect();
+        globalThis.first = [...thread.querySelectorAll('.place')].find((one) => one.getBoundingClientRect().bottom > top + 5);
+        globalThis.before = first.getBoundingClientRect().top;
+      }`);
+      await page.mouse.wheel(0, -300);
+      await page.waitForTimeout(250);
+      moved.push(
+        await page.evaluate(
+          'Math.round(first.isConnected ? first.getBoundingClientRect().top - before : 9_999)',
+        ),
+      );
+    }
+    expect(moved.filter((by) => Math.abs(by - 300) > 2)).toEqual([]);
   });
 
   itLong('what is unfolded stays unfolded over switching and a reload', async () => {

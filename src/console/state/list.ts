@@ -52,9 +52,7 @@ export const pin = pinned.put;
 
 const SEEN = 'parley.seen';
 const seen = signal<Seen>(readSeen());
-onStored(SEEN, () => {
-  seen.value = readSeen();
-});
+onStored(SEEN, () => (seen.value = readSeen()));
 
 /** Renames it, archives it or moves it out of the archive, and offers to undo that. */
 export async function label(row: ConversationRow, change: { title?: string; archived?: boolean }) {

@@ -187,9 +187,7 @@ export const theme = signal<Theme>(kept());
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
 });
-onStored(THEME, () => {
-  theme.value = kept();
-});
+onStored(THEME, () => (theme.value = kept()));
 
 export function chooseTheme(next: Theme): void {
   theme.value = next;

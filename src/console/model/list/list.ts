@@ -84,10 +84,9 @@ export function changedRows(
   return [...others, ...newest.values()].filter(({ id }) => !gone.has(id)).sort(newestFirst);
 }
 
-/** What a narrow list shows of a title. */
+/** What a narrow list shows of a title: those that share it are not told apart by it. */
 export const beginningOf = (title: string): string => title.slice(0, 24);
 
-/** Their beginnings. */
 export function sharedTitlesOf(rows: readonly ConversationRow[]): ReadonlySet<string> {
   const all = rows.flatMap(({ title }) => (title === null ? [] : beginningOf(title)));
   const first = new Set<string>();

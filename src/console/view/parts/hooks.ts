@@ -85,6 +85,9 @@ export function useVirtualList(options: {
   };
   const [list] = useState(() => new Virtualizer<HTMLElement, HTMLElement>(all));
   list.setOptions(all);
+  // What changes above the view moves nothing in it, also while a person scrolls up, when the default leaves known heights alone.
+  list.shouldAdjustScrollPositionOnItemSizeChange = ({ key, start, end }) =>
+    (list.itemSizeCache.has(key) ? end : start + 1) <= (list.scrollOffset ?? 0);
   useEffect(() => list._didMount(), [list]);
   useLayoutEffect(() => list._willUpdate());
   return list;
