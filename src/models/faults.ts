@@ -135,7 +135,7 @@ function faultOf(status: number | null, error: ErrorText): Fault {
   if (FOREIGN_REASONING.test(searched))
     return final('BAD_REQUEST', 'Its reasoning is of another organization: set sendReasoning: never.');
   if (status === null ? REFUSED_REQUEST.test(error.codes) : isFinalStatus(status)) {
-    return final('BAD_REQUEST', 'The request does not suit this provider: check model, and its profile.');
+    return final('BAD_REQUEST', 'The request does not suit this provider: check model and its profile.');
   }
   return transient('PROVIDER_ERROR', 'The provider is in trouble: try again later.');
 }

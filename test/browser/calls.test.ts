@@ -309,6 +309,25 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
+  it('Enter leads from a choice to the next field, and the limits of a number are at its field', async () => {
+    const page = await stage.begin('enter', 'book');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByLabel('row').focus();
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.evaluate('document.activeElement.type')).toBe('checkbox');
+    const seats = page.locator('.edit-arguments label').filter({ hasText: 'seats' });
+    expect(await textOf(seats)).toMatch(/seats \(optional\)\s+at least 1/);
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await message(page, 'Noted: ').waitFor();
+  });
+
+  it('what is allowed for this conversation is named by its kind where its value is long, since that is above in full', async () => {
+    const page = await stage.begin('same', 'shell');
+    expect(await textOf(page.locator('.ask-card'))).toContain(
+      'also approves later calls of shell with this same command by Lena Lead, in this',
+    );
+  });
+
   itLong('a box that was not touched is no answer', async () => {
     const page = await stage.begin('untouched', 'book');
     await page.getByRole('button', { name: 'Approve' }).click();
@@ -333,7 +352,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await page.getByRole('button', { name: 'Approve' }).click();
     const card = page.getByRole('group', { name: 'program asks' });
     expect(await textOf(card)).toContain(
-      'The server program, a program outside of Parley, asks “Which day?”',
+      'The server “program”, a program outside of Parley, asks “Which day?”',
     );
     expect(await textOf(card)).toContain('give it no passwords or keys');
     await page.getByText('waits for a person: 1 of 2: asking').waitFor();

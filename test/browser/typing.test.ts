@@ -60,7 +60,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     const busy = await stage.look('#/c/busy');
     await expect
       .poll(() => textOf(busy.locator('#recipients')))
-      .toBe('To Lena Lead, not to Dev <b>Ops</b>, at work');
+      .toBe('To Lena Lead. Dev <b>Ops</b>, who is working, does not get it.');
   });
 
   it('an agent that was hired here is offered by @ and has the menu of an agent, until it is dismissed', async () => {

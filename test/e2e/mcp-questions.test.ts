@@ -45,7 +45,7 @@ describe('a question of an MCP server', () => {
     const approvalId = await open('demo');
     const listed = await project.parley('approvals', 'demo');
     expect(listed.stdout).toMatch(
-      /called mcp__travel__book: the server travel, a program outside of Parley, asks “Which day\?”/,
+      /called mcp__travel__book: the server “travel”, a program outside of Parley, asks “Which day\?”/,
     );
     expect(listed.stdout).toContain(`approve ${approvalId} --arguments '{"day":"","seats":2}' --data`);
     const { conversations } = await client.request('conversations', {});

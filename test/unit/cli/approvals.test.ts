@@ -81,7 +81,7 @@ it('a question of a server says who asks, and its text ends no argument of the c
   const approval = { ...common, arguments: given, mayHaveRun: false, asks };
   const ran = await parley(['approvals'], { daemon: fakeDaemon({ approvals: { approvals: [approval] } }) });
   expect(ran.out).toContain(
-    "dev called book: the server files, a program outside of Parley, asks “It's\\u202e?”",
+    "dev called book: the server “files”, a program outside of Parley, asks “It's\\u202e?”",
   );
   expect(ran.out).toContain(`--arguments '{"day":"\\u0027; rm -rf ~; \\u0027"}'`);
 });

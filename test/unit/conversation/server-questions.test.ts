@@ -46,7 +46,7 @@ describe('a question of the server of a running call', () => {
       mayHaveRun: false,
       asks: { server: 'files' },
       why: expect.stringMatching(
-        /^the server files, a program outside.*Which.*day \(ISO date, required\).*no passwords/su,
+        /^the server “files”, a program outside.*Which.*day \(ISO date, required\).*no passwords/su,
       ),
     });
     expect(core.running()).toEqual(['risky']);
@@ -65,17 +65,19 @@ describe('a question of the server of a running call', () => {
       meal: { type: 'string', oneOf: [{ const: 'v', title: 'Vegetarian' }, { const: 'no' }] },
       extras: { type: 'array', items: { anyOf: [{ const: 'b', title: 'Bag\u202e' }] } },
       kinds: { type: 'array', items: { enum: [1, 2] } },
-      seats: { type: 'integer' },
+      seats: { type: 'integer', minimum: 1, maximum: 12 },
+      note: { type: 'string', description: 'For the crew', maxLength: 80 },
     };
     const schema = { type: 'object', properties, required: ['day'] };
     expect(askedText({ server: 'air', message: 'Who?', schema }).split('\n')).toEqual([
-      'the server air, a program outside of Parley, asks “Who?”:',
+      'the server “air”, a program outside of Parley, asks “Who?”:',
       '  day (Day, ISO\\n  seats (any), required)',
       '  seat (one of "w" for Window, "a")',
       '  meal (one of "v" for Vegetarian, "no")',
       '  extras (any of "b" for Bag\\u202e)',
       '  kinds (any of 1, 2)',
-      '  seats (integer)',
+      '  seats (1 to 12, integer)',
+      '  note (For the crew, at most 80 characters)',
       'The answer goes to that server and is kept in the log: give it no passwords or keys',
     ]);
   });

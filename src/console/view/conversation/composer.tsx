@@ -349,6 +349,7 @@ function To({ content, place, typing }: ToProps) {
   const to = recipientsHere(content, place === '' ? null : thread);
   const names = (slugs: readonly string[]) => slugs.map(nameOf).join(', ');
   const unknown = to.unknown.filter((word) => word !== typing);
+  const busy = to.missed.length > 1 ? 'who are working, do' : 'who is working, does';
   const asked = thread?.questions.find(({ agent }) => to.slugs.includes(agent));
   return (
     <p id="recipients" class="muted breaks">
@@ -359,7 +360,7 @@ function To({ content, place, typing }: ToProps) {
       )}
       <bdi class="names">{names(to.slugs)}</bdi>
       {to.isHeld && ', which is stopped: resume it, or name it with @'}
-      {to.missed.length > 0 && <>, not to {names(to.missed)}, at work</>}
+      {to.missed.length > 0 && `. ${names(to.missed)}, ${busy} not get it.`}
       {unknown.length > 0 && (
         <span class="unknown breaks muted as-thread">
           There is no agent {unknown.map((word) => `@${word}`).join(', ')}.

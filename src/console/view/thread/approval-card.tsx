@@ -5,7 +5,7 @@ import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { canonicalArguments, escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { isRecord, parseJson, readArguments } from '../../../kernel/json.ts';
 import { type ApprovalAnswer, isRetryable, requests } from '../../api/requests.ts';
-import { argumentsBlock, oneLine, pretty } from '../../model/format.ts';
+import { argumentsBlock, pretty } from '../../model/format.ts';
 import type { Approval, ArgumentView, Call } from '../../model/thread/calls.ts';
 import { argumentsOf, argumentViews, policyRule } from '../../model/thread/calls.ts';
 import { answerApproval, fieldsOf, offeredArguments } from '../../state/approvals.ts';
@@ -58,7 +58,7 @@ export function ApprovalCard(props: ApprovalProps) {
     >
       <p ref={setStart}>
         {asks
-          ? sentence(askedText({ ...asks, schema: {} }))
+          ? `${askedText({ ...asks, schema: {} }).replace('the', 'The')}.`
           : (over ?? (approval.mayHaveRun ? RAN : 'May this call run?'))}
       </p>
       {asks?.url !== undefined && (
@@ -93,8 +93,6 @@ export function ApprovalCard(props: ApprovalProps) {
 
 const RAN = 'The daemon ended while this call was running. It may have taken effect. What was the outcome?';
 
-const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
-
 const SIGHT_MS = 200;
 
 /** Whether the beginning or the end of what would run was in sight for so long; null: not known yet. */
@@ -126,7 +124,8 @@ interface AskedProps extends Pick<AnswersProps, 'answering'> {
 /** Enter in one of several fields leads to the next one, and from the last to the button, so that no form is sent half-filled. Ctrl+Enter sends. */
 function passOn(event: KeyboardEvent): void {
   const { key, target, isComposing, ctrlKey, metaKey } = event;
-  if (key !== 'Enter' || isComposing || !(target instanceof HTMLInputElement)) return;
+  const isField = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+  if (key !== 'Enter' || isComposing || !isField) return;
   const controls = [...(target.form?.querySelectorAll<HTMLElement>('input, select, .primary') ?? [])];
   event.preventDefault();
   if (ctrlKey || metaKey || controls.length === 2) controls.at(-1)?.click();
@@ -150,7 +149,7 @@ function AskedFields({ asks, answering: { isBusy, edited, setEdited, say } }: As
       onKeyDown={passOn}
       onSubmit={onSubmit(() => say({ answer: 'approve', arguments: given }))}
     >
-      {fields.map(([name, field]) => {
+      {fields.map(([name, field, about]) => {
         const Row = field.type === 'array' ? 'fieldset' : 'label';
         const title = escapeHidden(String(field.title ?? name));
         return (
@@ -159,9 +158,7 @@ function AskedFields({ asks, answering: { isBusy, edited, setEdited, say } }: As
               {title}
               {!required.includes(name) && field.type !== 'boolean' && <span class="muted"> (optional)</span>}
             </span>{' '}
-            {field.description !== undefined && (
-              <span class="muted">{escapeHidden(String(field.description))}</span>
-            )}
+            <span class="muted">{escapeHidden(about)}</span>
             <AskedField
               {...{ field, value: given[name], onChange: change(name) }}
               isRequired={required.includes(name)}
@@ -290,7 +287,7 @@ function useFocusOnChange(isEditing: boolean) {
 
 function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent, approval }: AnswersProps) {
   const { mayHaveRun, approvalId, asks } = approval;
-  const covers = isOperator.value ? approval.covers : undefined;
+  const covers = isOperator.value ? approval.covers?.replace(LONG_VALUE, ' with this same $1') : undefined;
   const { isBusy, reason, setReason, edit, setEdited, say } = answering;
   const withReason = (answer: ApprovalAnswer['answer'], more: Partial<ApprovalAnswer> = {}) =>
     say({
@@ -348,7 +345,7 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
       </div>
       {covers !== undefined && (
         <p class="muted" id={`covers-${approvalId}`}>
-          “Allow for this conversation” also approves later {oneLine(escapeHidden(covers), 100)} by{' '}
+          “Allow for this conversation” also approves later {escapeHidden(covers)} by{' '}
           <bdi>{nameOf(agent)}</bdi>, in this conversation alone, until the agent is stopped.
         </p>
       )}
@@ -356,6 +353,8 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
   );
 }
 
+/** It is above, in full. */
+const LONG_VALUE = / with (\w+) "(?=.{80}|[^"]*\\)(?:[^"\\]|\\.)*"/;
 const BEFORE_IT_RUNS = [
   { answer: 'approve', label: 'Approve', key: 'a' },
   { answer: 'deny', label: 'Deny', key: 'd' },
