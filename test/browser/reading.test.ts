@@ -174,6 +174,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
   itLong('a thread with tables and code is scrolled up by as much as the wheel turns', async () => {
     const page = await stage.look('#/c/mixed');
     await message(page, 'number 1059').waitFor();
+    await page.getByText('Loading the older part').waitFor({ state: 'detached' });
     await page.locator('.thread').hover();
     const moved: number[] = [];
     for (let step = 0; step < 100; step++) {
@@ -212,7 +213,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     const page = await stage.begin('titled', 'a first message that names the conversation');
     const heading = page.locator('.head h2');
     await expect.poll(() => heading.innerText()).toBe('a first message that names the conversation');
-    expect(await page.title()).toMatch(/^.*a first message that names the conversation · Parley$/);
+    await expect.poll(() => page.title()).toMatch(/^.*a first message that names the conversation · Parley$/);
     await stage.api('POST', 'conversations/titled/label', { title: 'Photos' });
     await expect.poll(() => heading.innerText()).toBe('Photos');
   });

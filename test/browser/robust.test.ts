@@ -146,8 +146,8 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       const seen = () => page.evaluate<number>("JSON.parse(localStorage['parley.seen']).lengths.long");
       await expect.poll(seen).toBeGreaterThan(LONG);
       const whole = await seen();
-      await page.evaluate("location.hash = '#/c/cut'");
       await page.route(/\/long\/entries\?from=500&/, () => undefined); // it never ends
+      await page.evaluate("location.hash = '#/c/cut'");
       await page.evaluate("location.hash = '#/c/long'");
       await page.getByText('Loading the older part of').waitFor();
       await page.waitForTimeout(1_500); // what is open counts as read after half a second
