@@ -28,15 +28,17 @@ function forward(line) {
     let text = '';
     require('node:readline')
       .createInterface({ input: response })
+      .on('error', () => {}) // it broke off: not complete
       .on('line', (one) => {
         if (isStream && !one.startsWith('data: {')) return;
         text = isStream ? one.slice(6) : text + one;
         if (isStream) say(text);
-      })
-      .on('close', () => {
-        if (response.statusCode >= 300 || (id !== undefined && text === '')) fail('Parley answered HTTP ' + response.statusCode);
-        else if (text !== '' && !isStream) say(text);
       });
+    response.on('close', () => {
+      if (!response.complete) fail('Parley does not answer: the connection broke off');
+      else if (response.statusCode >= 300 || (id !== undefined && text === '')) fail('Parley answered HTTP ' + response.statusCode);
+      else if (text !== '' && !isStream) say(text);
+    });
   });
   sent.on('error', (error) => fail('Parley does not answer: ' + error.message));
   sent.end(line);
