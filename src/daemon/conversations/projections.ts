@@ -51,15 +51,12 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     limited: withStatus(state, 'limited'),
     stopped: withStatus(state, 'stopped').filter((slug) => hasWork(state, slug)),
     archived: state.archived,
-    agents: Object.keys(state.agents).filter((slug) => hasTakenPart(state, slug)),
+    agents: Object.keys(state.agents).filter((slug) =>
+      entries.some((entry) => entry.type === 'turn-started' && entry.agent === slug),
+    ),
     people: state.people,
     activity: storedActivity(state, entries),
   };
-}
-
-function hasTakenPart(state: ConversationState, slug: string): boolean {
-  const { turn, lastProcessedMessageIndex } = agentState(state, slug);
-  return turn !== null || lastProcessedMessageIndex > 0;
 }
 
 /** The explicit title, else the first words of the first message. */

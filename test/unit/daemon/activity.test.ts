@@ -175,6 +175,12 @@ describe('the activity of a conversation', () => {
     expect(newest(started)).toBe(null);
   });
 
+  it('the row names the agents that had a turn, also one whose first turn was aborted and had seen nothing', () => {
+    const held = { ...person, to: ['dev'] };
+    const entries = log(person, started, { ...ended('aborted'), lastProcessedMessageIndex: 0 }, held);
+    expect(rowOf('c', stateOf(entries), entries).agents).toEqual(['pm']);
+  });
+
   it('an agent whose running call asks a person waits, until the answer', () => {
     const asked = {
       ...{ type: 'approval-requested', turnId: 't', approvalId: 'a', call: { index: 2, position: 0 } },
