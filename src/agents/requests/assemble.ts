@@ -45,7 +45,7 @@ export interface ModelProfile extends Window {
   /** Tools whose schema allows it are sent as strict. */
   readonly strictTools: boolean;
   /** A schema that allows it is sent as one that the answer must follow. Absent in definitions of older versions: no. */
-  readonly structured?: boolean;
+  readonly structured?: boolean | 'without-tools';
 }
 
 /** What a person may see of the parameters: fields of the body, and names of headers, whose values may be secrets. */
@@ -281,8 +281,9 @@ function sum(values: readonly number[]): number {
 }
 
 /** A schema that no provider refuses; another one is in the text of the request alone. */
-function enforced({ schema, profile }: RequestParts): JsonRecord | null {
-  return schema && profile.structured && schema.type === 'object' && isStrict(schema) ? schema : null;
+function enforced({ schema, profile: { structured }, tools }: RequestParts): JsonRecord | null {
+  const isSent = structured === 'without-tools' ? tools.length === 0 : structured;
+  return schema && isSent && schema.type === 'object' && isStrict(schema) ? schema : null;
 }
 
 /**

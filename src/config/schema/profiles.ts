@@ -49,9 +49,12 @@ export const profileKeys = {
   ),
   parallelToolCalls: yesOrNo('false: requests with tools have parallel_tool_calls: false'),
   strictTools: yesOrNo('true: tools whose schema allows it are sent with strict: true'),
-  structured: yesOrNo(
-    'true: the schema of a typed answer is sent as one that the model must follow, if every provider could enforce it',
-  ),
+  structured: z
+    .union([z.boolean(), z.literal('without-tools')])
+    .optional()
+    .describe(
+      "true: the schema of a typed answer is sent as one that the model must follow, if every provider could enforce it; without-tools: only in requests without tools (default: the profile's)",
+    ),
   stream: yesOrNo('false: the answer arrives whole, not as a stream'),
   streamUsage: yesOrNo('false: stream_options is not sent'),
   maxFiles: count.optional().describe("Most files that a request contains (default: the profile's)"),
@@ -86,8 +89,8 @@ const BY_TEMPLATE: ProfileSettings = {
   mergeMessages: true,
 };
 
-/** These servers constrain the output themselves. */
-const LOCAL: ProfileSettings = { ...BY_TEMPLATE, structured: true };
+/** These servers constrain all that the model writes: it could not call a tool. */
+const LOCAL: ProfileSettings = { ...BY_TEMPLATE, structured: 'without-tools' };
 
 export const PRESETS = {
   compatible: COMPATIBLE,
@@ -104,7 +107,7 @@ export const PRESETS = {
     emptyAnswers: 'left-out',
     afterResults: 'assistant',
     unsignedCalls: 'marked',
-    structured: true,
+    structured: 'without-tools',
   },
   mistral: {
     ...COMPATIBLE,
@@ -115,7 +118,7 @@ export const PRESETS = {
     afterResults: 'assistant',
     streamUsage: false,
     maxFiles: 8,
-    structured: true,
+    structured: 'without-tools',
   },
   deepseek: { ...COMPATIBLE, sendReasoning: 'with-calls', emptyAnswers: 'left-out' },
   kimi: { ...COMPATIBLE, sendReasoning: 'with-calls', emptyAnswers: 'left-out' },

@@ -7,6 +7,7 @@ import {
   type WireTool,
 } from '../../../src/agents/index.ts';
 import { strictTool } from '../../../src/agents/requests/assemble.ts';
+import { PRESETS } from '../../../src/config/schema/profiles.ts';
 import { Log, PROFILE, partsOf } from './support.ts';
 
 const object = (properties: object, more: object = {}) => ({
@@ -85,11 +86,17 @@ describe('a strict tool', () => {
 
 describe('the schema of an answer', () => {
   const schema = object({ city: { type: 'string' } });
-  const bodyOf = (more: Partial<ModelProfile>, asked: Readonly<Record<string, unknown>> | null = schema) => {
+  const TOOLS = [toolWith(object({}))];
+  const bodyOf = (
+    more: Partial<ModelProfile>,
+    asked: Readonly<Record<string, unknown>> | null = schema,
+    tools: readonly WireTool[] = [],
+  ) => {
     const log = new Log();
     log.start('pm', log.person('hello'));
     const profile = { ...PROFILE, structured: true, ...more };
-    const { request } = new RequestAssembler().assemble(partsOf(log.entries, { schema: asked, profile }));
+    const parts = partsOf(log.entries, { schema: asked, profile, tools });
+    const { request } = new RequestAssembler().assemble(parts);
     return JSON.parse(Buffer.concat(request.body).toString('utf8'));
   };
   const form = (dialect: DialectName) => ({ ...PLAIN_FORM, dialect });
@@ -116,6 +123,16 @@ describe('the schema of an answer', () => {
     ['no schema', {}, null],
   ])('is not in the body with %s: a provider could refuse the request', (_, more, asked) => {
     expect(bodyOf(more, asked)).not.toHaveProperty('response_format');
+  });
+
+  it('is in the body beside tools only for models that apply it to the answer alone', () => {
+    expect(bodyOf({}, schema, TOOLS)).toHaveProperty('response_format');
+    expect(bodyOf({ structured: 'without-tools' }, schema, TOOLS)).not.toHaveProperty('response_format');
+    expect(bodyOf({ structured: 'without-tools' })).toHaveProperty('response_format');
+    const withTools = Object.entries(PRESETS).flatMap(([name, { structured }]) =>
+      structured === true ? [name] : [],
+    );
+    expect(withTools).toEqual(['openai']);
   });
 
   it('a request with another schema does not reuse the bytes of the one before', () => {
