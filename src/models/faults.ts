@@ -52,13 +52,18 @@ const CONTEXT_TOO_LONG = new RegExp(
 /** The limit of the answer is wrong; the text may name the window too. */
 const OUTPUT_LIMIT = /max_(completion_|output_)?tokens`? must be/i;
 const QUOTA =
-  /insufficient_quota|insufficient (credits|balance|funds)|billing_hard_limit|exceeded your current quota/i;
+  /insufficient_quota|insufficient (credits|balance|funds)|billing_hard_limit|exceeded your current quota|credit balance is too low|reached your specified .{0,20}usage limit/i;
 /** Google names the quota that is full. Only those of a day are final. */
 const PER_DAY = /per_?day/i;
 const RATE = /rate.?limit|too many requests|resource_exhausted/i;
 const KEY = /invalid_api_key|authentication_error|unauthorized|permission_denied/i;
+/** Google and xAI refuse a key with status 400. */
+const KEY_IN_400 = /api[_ ]key[_ ](not valid|invalid|expired)|incorrect api key/i;
 const NO_MODEL = /model_not_found|not_found_error/i;
 const REFUSED_REQUEST = /invalid_request|invalid_prompt|bio_policy|bad_?request|unprocessable/i;
+
+/** Groq could not read what the model generated, and answers with status 400. */
+const UNREADABLE_ANSWER = /\b(tool_use|output_parse|json_validate)_failed\b/;
 
 /** OpenAI decrypts only what it encrypted for the same organization. */
 const FOREIGN_REASONING =
@@ -123,15 +128,21 @@ function faultOf(status: number | null, error: ErrorText): Fault {
       'Check contextTokens of this model: it must not exceed its real window.',
     );
   }
-  if (status === 402 || (matches([429], QUOTA) && isSpent(error)))
+  if (status === 402 || (matches([400, 403, 429], QUOTA) && isSpent(error)))
     return final('QUOTA_EXHAUSTED', 'Check the credit of the account of this key.');
-  if (matches([401, 403], KEY)) return final('UNAUTHORIZED', 'Check apiKey of this model.');
+  if (matches([401, 403], KEY) || (status === 400 && KEY_IN_400.test(searched)))
+    return final('UNAUTHORIZED', 'Check apiKey of this model.');
   if (matches([404, 405, 410], NO_MODEL) || NO_MODEL.test(error.codes)) {
     return final('NOT_FOUND', 'Check baseURL and model.');
   }
   if (matches([429], RATE))
     return transient('RATE_LIMITED', 'Ask less often, or raise the limit with the provider.');
   if (status === 408) return transient('TIMEOUT', 'It waited too long for the request: try again.');
+  if (UNREADABLE_ANSWER.test(searched))
+    return transient(
+      'INVALID_RESPONSE',
+      'It could not read what the model generated: try again, or choose another model.',
+    );
   if (FOREIGN_REASONING.test(searched))
     return final('BAD_REQUEST', 'Its reasoning is of another organization: set sendReasoning: never.');
   if (status === null ? REFUSED_REQUEST.test(error.codes) : isFinalStatus(status)) {

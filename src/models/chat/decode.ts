@@ -171,16 +171,18 @@ function usageOf(usage: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
   const { prompt_tokens: input, completion_tokens: said, total_tokens: total } = usage;
   const { prompt_tokens_details: details, completion_tokens_details: completionDetails } = usage;
+  const { cached_tokens: ofKimi, prompt_cache_hit_tokens: ofDeepSeek } = usage;
   const completion = isCount(said) ? said : 0;
   // Servers that do not count report zero; no request is empty.
   if (!isCount(input) || (input === 0 && completion === 0)) return undefined;
   // Some providers leave the tokens of the reasoning out of the completion, and charge them.
   const output = isCount(total) ? Math.max(completion, total - input) : completion;
-  const cached = isRecord(details) ? details.cached_tokens : undefined;
+  const ofOpenAI = isRecord(details) ? details.cached_tokens : undefined;
+  const cached = [ofOpenAI, ofKimi, ofDeepSeek].find(isCount);
   const reasoning = isRecord(completionDetails) ? completionDetails.reasoning_tokens : undefined;
   return {
     inputTokens: input,
-    ...(isCount(cached) ? { cachedInputTokens: Math.min(cached, input) } : {}),
+    ...(cached !== undefined ? { cachedInputTokens: Math.min(cached, input) } : {}),
     outputTokens: output,
     ...(isCount(reasoning) && reasoning > 0 ? { reasoningTokens: Math.min(reasoning, output) } : {}),
   };

@@ -212,10 +212,11 @@ function wirePart({ kind, entries, message }: ViewPart, before: OpenPart | null,
   return { kind, entries, message: wire, places: files?.map(() => content?.length ?? 0) };
 }
 
-/** Fields of a message that the protocol names. Those that only answer are not part of a request. */
+/** Fields of a message that the protocol names, or that only report. Those that only answer are not part of a request. */
 export const ANSWER_FIELDS: ReadonlySet<string> = new Set([
   ...['role', 'content', 'reasoning_content', 'reasoning', 'refusal', 'tool_calls', 'tool_call_id'],
   ...['function_call', 'name', 'annotations', 'audio'],
+  ...['channel', 'executed_tools'], // of Groq, which refuses them
 ]);
 
 /** The opaque fields of the message, and those of each call: most messages have none. */

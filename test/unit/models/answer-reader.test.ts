@@ -327,6 +327,16 @@ describe('deviations of servers from the protocol', () => {
     },
   );
 
+  it.each([
+    ['OpenAI', { prompt_tokens_details: { cached_tokens: 80 }, cached_tokens: 7 }],
+    ['Kimi', { cached_tokens: 80 }],
+    ['DeepSeek', { prompt_cache_hit_tokens: 80, prompt_cache_miss_tokens: 20 }],
+  ])('the tokens that %s read from its cache are counted where it reports them', (_, counts) => {
+    const usage = { prompt_tokens: 100, completion_tokens: 5, total_tokens: 105, ...counts };
+    const answer = answerOf(chunk({ content: 'Hi' }, 'stop'), event({ choices: [], usage }));
+    expect(answer.usage).toEqual({ inputTokens: 100, cachedInputTokens: 80, outputTokens: 5 });
+  });
+
   it('an impossible usage is ignored', () => {
     const used = (usage: object) =>
       answerOf(chunk({ content: 'Hi' }, 'stop'), event({ choices: [], usage })).usage;
@@ -425,6 +435,17 @@ describe('fields that the protocol does not name', () => {
       JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }] }),
     );
     expect(answer.blocks).toEqual(blocksOf(form));
+  });
+
+  it('what Groq only reports is not kept: it refuses a message with a field that it does not know', () => {
+    const answer = answerOf(
+      chunk({ role: 'assistant', content: '' }),
+      ...['We', ' need'].map((reasoning) => chunk({ reasoning, channel: 'analysis' })),
+      chunk({ content: 'Hi', executed_tools: [{ index: 0, type: 'search', arguments: '{}' }] }),
+      chunk({}, 'stop'),
+    );
+    expect(answer).toMatchObject({ content: 'Hi', reasoning: 'We need' });
+    expect(answer.blocks).toBeUndefined();
   });
 
   it('a field that not every reader could read again is left out, and so is an empty one (OPAQUE-FIELDS-2)', () => {

@@ -8,6 +8,8 @@ const NOW = Date.parse('2026-11-21T20:00:00Z');
 const respond = (status: number, body: unknown = '', headers: Record<string, string> = {}) =>
   faultOfResponse({ status, body, headers: new Map(Object.entries(headers)) }, NOW);
 
+const told = (message: string, more: object = {}) => ({ error: { message, ...more } });
+
 describe('a request that exceeds the window of its model', () => {
   it.each(TOO_LONG)(
     '%s: a request that is too large is recognized by status %i and the text',
@@ -49,6 +51,48 @@ describe('an error inside an answer', () => {
   });
 });
 
+describe('a request that its provider refuses with status 400', () => {
+  it('an account without credit and a key that is not valid are told apart from a request that does not suit, though the status is 400', () => {
+    const claude = (message: string) => ({
+      type: 'error',
+      error: { type: 'invalid_request_error', message },
+    });
+    const spent = { code: 'QUOTA_EXHAUSTED', retryable: false };
+    const low = 'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.';
+    const month =
+      'You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.';
+    expect(respond(400, claude(low))).toMatchObject(spent);
+    expect(faultOfBody(claude(low))).toMatchObject(spent);
+    expect(respond(400, claude(month))).toMatchObject(spent);
+    const refused = { code: 'UNAUTHORIZED', retryable: false };
+    const google = told('API key not valid. Please pass a valid API key.', {
+      code: 400,
+      status: 'INVALID_ARGUMENT',
+      details: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID' }],
+    });
+    expect(respond(400, [google])).toMatchObject(refused);
+    expect(respond(400, [told('API key expired. Please renew the API key.')])).toMatchObject(refused);
+    const grok = {
+      code: 'Client specified an invalid argument',
+      error: 'Incorrect API key provided: xa***YA. You can obtain an API key from https://console.x.ai.',
+    };
+    expect(respond(400, grok)).toMatchObject(refused);
+    expect(respond(400, told('no such field'))).toMatchObject({ code: 'BAD_REQUEST' });
+  });
+
+  it('a call that the provider could not read is asked for again, whatever its status', () => {
+    const again = { code: 'INVALID_RESPONSE', retryable: true };
+    const type = 'invalid_request_error';
+    for (const code of ['tool_use_failed', 'output_parse_failed', 'json_validate_failed']) {
+      const body = told("Failed to call a function. See 'failed_generation'.", { type, code });
+      expect(respond(400, body)).toMatchObject(again);
+      expect(faultOfBody(body)).toMatchObject(again);
+    }
+    const relayed = { raw: JSON.stringify(told('x', { type, code: 'tool_use_failed' })) };
+    expect(respond(400, told('Provider returned error', { metadata: relayed }))).toMatchObject(again);
+  });
+});
+
 describe('the retry delay of a provider', () => {
   it.each([
     [{ 'retry-after': '2' }, 2000],
@@ -87,7 +131,6 @@ describe('the retry delay of a provider', () => {
     expect(respond(429, '', headers).afterMs).toBe(afterMs);
   });
 
-  const told = (message: string, more: object = {}) => ({ error: { message, ...more } });
   const retryInfo = (retryDelay: string) => ({
     '@type': 'type.googleapis.com/google.rpc.RetryInfo',
     retryDelay,
