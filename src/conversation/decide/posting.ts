@@ -1,4 +1,5 @@
 import { type Refusal, refusal, wellFormed } from '../../kernel/index.ts';
+import { askedSchema } from '../log/answer.ts';
 import { type Author, type Entry, type MessageEntry, placeOfCallId, wireCallId } from '../log/entry.ts';
 import { filesOf } from '../log/parts.ts';
 import { agentByState, mentions } from '../state/answering.ts';
@@ -128,8 +129,27 @@ function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null 
 /** The recipients of a new message, or why it is refused. */
 function recipients(builder: DecisionBuilder, message: Post): Route {
   const found = routed(builder, message);
-  const refused = found.ok ? refusalOfTools(builder, message, found.to) : null;
+  const refused = found.ok
+    ? (refusalOfTools(builder, message, found.to) ?? refusalOfSchema(builder, message, found.to))
+    : null;
   return refused ? { ok: false, refusal: refused } : found;
+}
+
+/** An answer to a question begins no turn, so it can only repeat the schema of the turn that continues (TYPED-1). */
+function refusalOfSchema({ state, context }: DecisionBuilder, message: Post, to: readonly string[]) {
+  if (!message.schema) return null;
+  const given = JSON.stringify(message.schema);
+  const asking = to.filter((slug) => {
+    const { turn } = agentState(state, slug);
+    if (!turn || !questionFor(turn.openCalls, message.replyTo, context)) return false;
+    return JSON.stringify(askedSchema(context.entries, turn.trigger)) !== given;
+  });
+  if (asking.length === 0) return null;
+  return refusal(
+    'INVALID_FIELD',
+    `field schema: this would answer the question of ${asking.join(', ')}, whose turn continues without that schema`,
+    'answer without a schema, and ask for JSON in a later post',
+  );
 }
 
 function routed(builder: DecisionBuilder, message: Post): Route {

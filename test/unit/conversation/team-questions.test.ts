@@ -43,6 +43,25 @@ describe('a question to a person', () => {
     expect(checkLaws(core.entries)).toEqual([]);
   });
 
+  it('an answer to a question with a schema that its turn has not is refused, and the question stays open', () => {
+    const schema = { type: 'object' };
+    const core = new TeamCore().posted('go');
+    core.act('pm', null, ask());
+    const { reply, entries } = core.post('the red one', { schema, delivery: 'queue' });
+    expect(reply).toMatchObject({ kind: 'refused', refusal: { code: 'INVALID_FIELD' } });
+    expect(JSON.stringify(reply)).toContain('field schema: this would answer the question of pm');
+    expect(entries).toEqual([]);
+    expect(core.post('@dev go', { schema, delivery: 'queue' }).reply).toMatchObject({ agents: ['dev'] });
+    expect(core.post('the red one').reply).toMatchObject({ agents: ['pm'] });
+    expect(core.result('ask')).toBe('the red one');
+
+    const typed = new TeamCore();
+    typed.post('go', { schema, delivery: 'queue' });
+    typed.act('pm', null, ask());
+    typed.post('the red one', { schema, delivery: 'queue' }); // a client that sends it with each message
+    expect(typed.result('ask')).toBe('the red one');
+  });
+
   it('a question that is asked again in the same turn is answered only by its own answer', () => {
     const core = new TeamCore().posted('go');
     core.act('pm', null, ask('a?'));
