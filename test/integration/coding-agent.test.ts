@@ -405,7 +405,7 @@ describe('a coding agent', () => {
     const { sessionId } = await agent.handle(turnOf('hello').turn);
     const next = (turnId: string, content: string) =>
       agent.handle(turnOf(content, { turnId, sessionId, missed: [1] }).turn);
-    await expect(next('t2', habit)).rejects.toThrow('the session ended');
+    await expect(next('t2', habit)).rejects.toThrow('reports: the session ended. Next step: ');
     for (let n = 0; n < errors; n += 1) await expect(next(`e${n}`, 'x')).rejects.toThrow('reports');
     expect(await next('t3', 'hello')).toMatchObject({ content: 'I was told 1 blocks.', sessionId });
     expect((await toldTo(folder)).at(-1)).toEqual(['hello']);

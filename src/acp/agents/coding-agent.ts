@@ -416,7 +416,9 @@ export class CodingAgent {
 /** The message alone reaches the thread, so it also says what to do. */
 function withNextStep(error: unknown): never {
   if (!(error instanceof ParleyError) || error.hint === undefined) throw error;
-  const told = new ParleyError(error.code, `${error.message}. Next step: ${error.hint}`, { cause: error });
+  const told = new ParleyError(error.code, `${error.message.replace(/\.$/, '')}. Next step: ${error.hint}`, {
+    cause: error,
+  });
   throw Object.assign(told, 'soFar' in error && { soFar: error.soFar });
 }
 

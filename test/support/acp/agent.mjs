@@ -165,7 +165,7 @@ const HABITS = {
   hang: () => new Promise(() => {}),
   lose(id, code) {
     sessions.delete(id);
-    throw Object.assign(new Error('the session ended'), code && { code: Number(code) });
+    throw Object.assign(new Error('the session ended.'), code && { code: Number(code) });
   },
   async flood(id) {
     for (let n = 0; n < 20_000; n += 1) say(id, `${n} `);
