@@ -12,6 +12,7 @@ import {
   visitsOf,
 } from '../state/state.ts';
 import { nextItems, type WaitingEntry, type WaitingQueue } from '../state/waiting.ts';
+import { PERMITS, permissionIn } from '../tools/tool-rules.ts';
 import { beginCall, canJoin, closeCall, isAwaited, isRunning } from './calls.ts';
 import type { CallReport } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
@@ -197,8 +198,9 @@ function continueTurn(builder: DecisionBuilder, slug: string): void {
   const { modelCallsPerTurn } = builder.context.limits;
   const turn = openTurn(builder, slug);
   if (!turn) return;
-  if (turn.modelCalls >= modelCallsPerTurn) {
-    const made = `${slug} made ${turn.modelCalls} model calls in one turn; the limit is ${modelCallsPerTurn}`;
+  const calls = turn.modelCalls < modelCallsPerTurn ? 0 : turn.modelCalls - permissionsIn(builder, turn);
+  if (calls >= modelCallsPerTurn) {
+    const made = `${slug} made ${calls} model calls in one turn; the limit is ${modelCallsPerTurn}`;
     addLimit(builder, turn, 'modelCallsPerTurn', made);
     endTurn(builder, slug, 'limited');
     return;
@@ -224,6 +226,19 @@ function continueTurn(builder: DecisionBuilder, slug: string): void {
     });
   }
   builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key: builder.nextIndex - 1 });
+}
+
+/** How many answers of a coding agent asked for a permission and got it: no model was called for them. */
+function permissionsIn(builder: DecisionBuilder, { turnId, startedAt }: Turn): number {
+  const permitted = builder
+    .all()
+    .slice(startedAt)
+    .flatMap((entry) => {
+      if (entry.type !== 'message' || entry.turnId !== turnId || !PERMITS.has(entry.toolName ?? ''))
+        return [];
+      return permissionIn(entry.content ?? '').isGiven ? [entry.call?.index] : [];
+    });
+  return new Set(permitted).size;
 }
 
 /** Ends an agent's open turn: results for open calls, the cursor, the answer to its asker; then starts waiting turns (TURNS-2). */

@@ -3,7 +3,7 @@ import { hasVisible, type JsonRecord, messageOf, readArguments } from '../../ker
 import { hireBudgetSchema } from '../log/entry.ts';
 import { type AgentCard, nodeOf, type Workflows } from '../state/roster.ts';
 import type { Setting } from '../state/state.ts';
-import { sharedTools } from './tool-rules.ts';
+import { PERMITS, sharedTools } from './tool-rules.ts';
 
 /**
  * The tools that act on the conversation itself. They have no effect outside it, so the decision carries them out, in
@@ -132,15 +132,15 @@ export function toolError(code: string, message: string): string {
 }
 
 /**
- * The tools of an agent in a setting, as names and patterns: the tools in its file that the node allows. Both the
- * request and the execution of calls use this list.
+ * The tools of an agent in a setting, as names and patterns: the tools in its file that the node allows, and the permissions that a
+ * coding agent may ask for. Both the request and the execution of calls use this list.
  */
 export function availableTools(card: AgentCard, setting: Setting, workflows: Workflows): readonly string[] {
   const own = card.tools.filter((name) => name !== 'complete_node');
   const { mode, run } = setting;
   if (mode !== 'run' || run?.agent !== card.slug) return own;
   const allowed = nodeOf(workflows, run.workflowId, run.node)?.tools;
-  const within = allowed ? sharedTools(own, allowed) : own;
+  const within = allowed ? sharedTools(own, [...allowed, ...PERMITS]) : own;
   return [...within, 'complete_node'];
 }
 

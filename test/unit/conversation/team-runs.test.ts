@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { availableTools, Conversation, type Workflow } from '../../../src/conversation/index.ts';
 import { errorWith } from '../../support/error-with.ts';
+import { card } from './core.ts';
 import { typed } from './life.ts';
 import { kinds, PERSON, SHIP_IT, TALK, TeamCore } from './team-core.ts';
 
@@ -121,6 +122,23 @@ describe('a run', () => {
     core.act('qa', null, done('built'));
     expect(core.result('complete_node')).toContain('TOOL_NOT_AVAILABLE');
     expect(core.conversation.state.run?.node).toBe('build');
+  });
+
+  it('a node that narrows the tools of a coding agent leaves it the permissions that it asks for', () => {
+    const core = running();
+    core.act('pm', null, done('planned'));
+    const setting = core.conversation.state.settings.at(-1) ?? expect.unreachable();
+    const tools = ['write', 'delegate', 'permit_edit', 'permit_execute'];
+    expect(availableTools(card('dev', { tools }), setting, core.rules.workflows)).toEqual([
+      'write',
+      'permit_edit',
+      'permit_execute',
+      'complete_node',
+    ]);
+    expect(availableTools(card('dev', { tools: ['write'] }), setting, core.rules.workflows)).toEqual([
+      'write',
+      'complete_node',
+    ]);
   });
 
   it('a run stops at the hop limit, which people see', () => {

@@ -464,6 +464,22 @@ describe('an agent that repeats a call', () => {
     expect(noticed(core)).not.toContain(true);
   });
 
+  it('may go on with more permissions than a turn may have model calls; those that are refused count', () => {
+    const asks = (core: ToolCore, call: number) =>
+      core.act('pm', '', ['permit_execute', { command: `npm test ${call}` }]);
+    const core = started();
+    core.judge.policy = 'run everything';
+    for (let call = 1; call <= 60; call += 1) {
+      asks(core, call);
+      core.done('permit_execute', 'permitted');
+    }
+    expect(isOpen(core)).toBe(true);
+    const other = started();
+    other.judge.policy = 'forbid everything';
+    for (let call = 1; call <= 50; call += 1) asks(other, call);
+    expect(limits(other)).toEqual(['modelCallsPerTurn']);
+  });
+
   it('begins anew with a message that a person sends into the turn, with the answer of a person, and in the next turn', () => {
     const core = started();
     for (let call = 1; call <= 4; call += 1) round(core, [['safe']], ['nothing']);
