@@ -62,7 +62,7 @@ export const MOST_PIECE_BYTES = 512 * 1_024;
 /** Who acts: a publisher, or a person at it; by default the daemon's operator. */
 const actor = { publisher, author: postShape.shape.author };
 /** Results of one request: an answer has seldom more calls. */
-const MOST_RESULTS = 128;
+export const MOST_RESULTS = 128;
 const stopping = { conversation, agent: slugShape.nullish(), ...actor };
 const nothing = z.strictObject({});
 

@@ -126,6 +126,21 @@ describe('tools of a client of `/v1`', () => {
     await lawful(last.conversation);
   });
 
+  it.each(['pm', 'parley'])(
+    'results of several calls that %s gets in one request continue its turn: none is called again',
+    async (slug) => {
+      model.next = [{ toolCalls: [call('Oslo'), call('Rome'), call('Bern')] }, { text: 'All known.' }];
+      const asked = [user(`Everywhere, ${slug}?`)];
+      const first = await ask(asked, { model: slug });
+      const results = first.calls.map(({ id }) => result(id, '4'));
+      const last = await ask([...asked, first.message, ...results], { model: slug });
+      expect(last).toMatchObject({ finish: 'stop', message: { content: 'All known.' } });
+      const again = await ask([...asked, first.message, ...results], { model: slug });
+      expect(again.message).toEqual(last.message);
+      await lawful(last.conversation);
+    },
+  );
+
   it('the exact request with a client’s tools can be explained, and demands what the client demands once', async () => {
     const from = provider.requests.length;
     model.next = [{ toolCalls: [call('Oslo')] }, { text: 'Cold.' }];

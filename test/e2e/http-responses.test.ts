@@ -5,6 +5,8 @@ import { entriesOf, ofType } from '../support/log.ts';
 import { sharedProject } from '../support/project.ts';
 import { call, FAILS } from '../support/route-rules.ts';
 
+const BERN = { name: 'get_weather', arguments: { city: 'Bern' } };
+
 /** `/v1/responses` and `/v1/conversations` with the official OpenAI client, on a daemon in its own process. */
 describe('the Responses API', () => {
   let openai: OpenAI;
@@ -17,6 +19,7 @@ describe('the Responses API', () => {
     script: [
       { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
       FAILS,
+      { when: { last: '/climates/' }, reply: { tool_calls: [BERN, BERN] } },
       { when: { last: '/weather/' }, reply: call('Let me see.', 'get_weather', { city: 'Bern' }) },
       { when: { tool: 'get_weather' }, reply: { text: 'It is {{last}}.' } },
       { when: { last: '/as json/' }, reply: { text: '{"city":"Bern","degrees":7}' } },
@@ -30,7 +33,7 @@ describe('the Responses API', () => {
     openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });
   });
 
-  const create = (input: string, more: object = {}) =>
+  const create = (input: OpenAI.Responses.ResponseInput | string, more: object = {}) =>
     openai.responses.create({ model: 'parley', input, ...more }) as Promise<Response>;
   const conversationOf = ({ conversation }: Response) => String(conversation?.id);
   const log = async (conversation: string) => entriesOf(await project.connect(), conversation);
@@ -240,6 +243,17 @@ describe('the Responses API', () => {
     await expect(openai.responses.create(other)).rejects.toMatchObject({ status: 400 });
     const next = await create('thanks', { previous_response_id: answered.id });
     expect(conversationOf(next)).toBe(conversationOf(asked));
+  });
+
+  it('results of several calls in one request continue the turn: none is called again, now or when the response is read', async () => {
+    const asked = await create('two climates', { tools: [WEATHER] });
+    const calls = asked.output.flatMap((one) => (one.type === 'function_call' ? [one.call_id] : []));
+    expect(calls).toHaveLength(2);
+    const input = calls.map((call_id) => ({ type: 'function_call_output' as const, call_id, output: '7' }));
+    const answered = await create(input, { tools: [WEATHER], previous_response_id: asked.id });
+    expect(answered.output.map(({ type }) => type)).toEqual(['message']);
+    expect(answered.output_text).toBe('It is 7.');
+    expect((await openai.responses.retrieve(answered.id)).output).toEqual(answered.output);
   });
 
   it('a stream has the call of a tool of the caller as items and arguments, without a history of the server too', async () => {

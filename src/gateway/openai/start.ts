@@ -1,3 +1,4 @@
+import { MOST_RESULTS } from '../../bus/contract.ts';
 import { type MessageEntry, type OwnPublisher, type Received, wireCallId } from '../../conversation/index.ts';
 import { asError, InOrder, ParleyError, tally, within } from '../../kernel/index.ts';
 import { digest, NOT_ANSWERED } from '../client-ids.ts';
@@ -8,7 +9,7 @@ import { authorOf } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
-import { actingFor, ask, cancelTurns, readTail, stoppedOf } from '../progress/ask.ts';
+import { actingFor, ask, cancelTurns, readLog, readTail, stoppedOf } from '../progress/ask.ts';
 import { eventStream, onAbort } from '../progress/event-stream.ts';
 import { stopping } from './completions.ts';
 import { ANYBODY, type AnsweredCall, pick, pickCalls, prefixOf } from './pick.ts';
@@ -249,6 +250,7 @@ export async function replyTo({
   typed,
   daemon = routes.daemon(context),
 }: Posted): Promise<Reply> {
+  const last = turns ? await lastOfResults(daemon, conversation, index) : notBefore;
   const before = await readTail(daemon, conversation, index);
   const stopped = await stoppedOf(daemon, conversation, agents);
   const address = addressOf(baseOf(context, routes), conversation);
@@ -256,10 +258,19 @@ export async function replyTo({
   return new Reply(index, agents, agent, before, {
     stopped,
     linesOf,
-    notBefore,
+    notBefore: last,
     ...(turns && { turns }),
     typed: typed ?? (await typedAgents(routes)),
   });
+}
+
+/** The last of the results that one request appended from this index on: one append has one time. */
+async function lastOfResults(daemon: GatewayPort, conversation: string, index: number): Promise<number> {
+  const [first, ...more] = await readLog(daemon, conversation, index, index + MOST_RESULTS);
+  const end = more.findIndex(
+    (entry) => entry.type !== 'message' || !entry.call || entry.createdAt !== first?.createdAt,
+  );
+  return index + (end < 0 ? more.length : end);
 }
 
 async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {
