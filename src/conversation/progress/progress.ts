@@ -285,7 +285,8 @@ export class Progress {
     this.#own.set(entry.turnId, null);
     const failed = refusal('TURN_FAILED', `the turn of ${entry.agent} failed`);
     const limited = refusal('LIMIT_REACHED', `the turn of ${entry.agent} was limited`);
-    if (entry.outcome === 'failed') this.#ending = { kind: 'failed', refusal: this.#failure ?? failed };
+    const why = this.#failure ?? this.#limit ?? failed;
+    if (entry.outcome === 'failed') this.#ending = { kind: 'failed', refusal: why };
     else if (entry.outcome === 'limited') this.#ending = { kind: 'limited', refusal: this.#limit ?? limited };
     else if (!(entry.outcome === 'aborted' && this.#hasResult)) this.#ending = { kind: entry.outcome };
   }

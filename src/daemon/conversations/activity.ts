@@ -5,7 +5,6 @@ import {
   agentState,
   type ConversationState,
   type Entry,
-  type EntryOf,
   isStopped,
   splitFailedAnswer,
   visitsOf,
@@ -174,20 +173,20 @@ function requestOf(entries: readonly Entry[], approvalId: string): number | unde
     ?.index;
 }
 
-/** The answer before the end of a failed turn that says why. */
-function failureBefore(
-  entries: readonly Entry[],
-  agent: string,
-  failedAt: number,
-): EntryOf<'message'> | undefined {
-  const failure = entries
+/** The answer before the end of a failed turn that says why, or the limit that it was given up at. */
+function failureBefore(entries: readonly Entry[], agent: string, failedAt: number): Entry | undefined {
+  return entries
     .slice(Math.max(0, failedAt - FAILURE_WITHIN), failedAt)
-    .findLast((entry) => entry.type === 'message' && entry.author.id === agent && entry.partType === 'error');
-  return failure?.type === 'message' ? failure : undefined;
+    .findLast((entry) =>
+      entry.type === 'message'
+        ? entry.author.id === agent && entry.partType === 'error'
+        : entry.type === 'limit-reached' && entry.agent === agent,
+    );
 }
 
-function codeOf({ content }: EntryOf<'message'>): string | undefined {
-  const code = splitFailedAnswer(content).failure?.code;
+function codeOf(entry: Entry): string | undefined {
+  if (entry.type === 'limit-reached') return entry.limit;
+  const code = entry.type === 'message' ? splitFailedAnswer(entry.content).failure?.code : undefined;
   return code && /^\w{1,64}$/.test(code) ? code : undefined;
 }
 

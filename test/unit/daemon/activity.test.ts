@@ -101,6 +101,14 @@ describe('the activity of a conversation', () => {
     expect(current).toEqual([{ agent: 'pm', status: 'running', since: at(5) }]);
   });
 
+  it('names the limit of a turn that was given up after too many takeovers, and its entry', () => {
+    const limit = { type: 'limit-reached', limit: 'attempts', agent: 'pm', turnId: 't', content: 'Five' };
+    const result = { type: 'message', role: 'tool', content: 'unknown', author: AUTHOR };
+    expect(stored(log(person, started, limit, result, ended('failed')))).toEqual([
+      { agent: 'pm', status: 'failed', since: at(4), of: 'attempts', entry: 2 },
+    ]);
+  });
+
   it('names the agent at the node of a run whose turn was stopped: it waits for a message', () => {
     const run = { runId: 'r', workflowId: 'ship' };
     const entered = { type: 'node-entered', ...run, node: 'build', to: ['pm'] };

@@ -50,6 +50,13 @@ describe('the events of a post', () => {
     expect(steps.at(-1)).toEqual({ kind: 'over', ending: { kind } });
   });
 
+  it('a turn that was given up ends with the limit as the reason', () => {
+    const limit = { ...base, index: 2, type: 'limit-reached', limit: 'attempts', agent: 'pm', turnId: 't' };
+    const steps = tell(entries(begun(1), { ...limit, content: 'Five daemons' } as Entry, ended(3, 'failed')));
+    const refusal = { code: 'LIMIT_REACHED', message: 'Five daemons' };
+    expect(steps.at(-1)).toEqual({ kind: 'over', ending: { kind: 'failed', refusal } });
+  });
+
   it('text of a retried call is not sent twice, and other text waits for the entry', () => {
     const again = tell(entries(begun(1)), live(0, 'One'), live(0, 'One', 'd'), live(1, ' two', 'd'));
     expect(words(again)).toEqual(['One', ' two']);
