@@ -200,6 +200,31 @@ except parley.ParleyError as error:
     expect(await asking).toEqual(['CONVERSATION_DELETED']);
   });
 
+  it('`follow` ends with an error if the conversation was deleted and has as many entries again', async () => {
+    const talk = async (times: number) => {
+      for (let time = 1; time <= times; time += 1) {
+        model.next = [{ text: 'Hi.' }];
+        await client.post({ conversation: 'begun-again', publisher: 'ann', content: 'Hello' });
+        await followUntil(client, 'begun-again', turnsEnded(time));
+      }
+    };
+    await talk(1);
+    const following = python(`
+try:
+    for entry in team.follow("begun-again", timeout=10):
+        if entry["type"] == "turn-ended":
+            team.post("ready", "Here", publisher="ann", includeInContext=False)
+            sys.stdin.readline()
+except parley.ParleyError as error:
+    print(json.dumps(error.code))
+`);
+    await followUntil(client, 'ready', (entries) => entries.length > 0);
+    await client.request('delete', { conversation: 'begun-again' });
+    await talk(2);
+    answerInput();
+    expect(await following).toEqual(['CONVERSATION_DELETED']);
+  });
+
   itLong('a daemon that is killed while a function runs gets its result after its restart', async () => {
     model.next = [{ toolCalls: [{ name: 'wait', arguments: '{}' }] }, { text: 'Done.' }];
     const asking = python(`

@@ -169,7 +169,8 @@ class Client:
 
     def _read(self, conversation, start, events, timeout):
         end = None if timeout is None else time.monotonic() + timeout
-        has_read = has_begun = False
+        has_read = is_alone = False
+        newest = None  # the page after it begins with it: a log that began again has another entry there
         while end is None or time.monotonic() < end:
             try:
                 event = events.get(timeout=POLL_SECONDS if end is None else max(0, min(POLL_SECONDS, end - time.monotonic())))
@@ -181,8 +182,9 @@ class Client:
                 continue
             page = {"length": start + 1}
             while page["length"] > start:  # the feed can lose a message: the log is read
+                known = [newest] if newest and not is_alone else []
                 try:
-                    page = self.request("entries", conversation=conversation, **{"from": start})
+                    page = self.request("entries", conversation=conversation, **{"from": start - len(known)})
                     has_read = True
                 except ParleyError as error:
                     if has_read and error.code in UNREACHABLE:
@@ -190,11 +192,14 @@ class Client:
                     if error.code != "NOT_FOUND":
                         raise
                     page = {"length": 0, "entries": []}
-                if has_begun and page["length"] < start:
+                entries = page["entries"]
+                if newest and (not entries or (known and entries[0]["id"] != newest["id"])):
                     raise ParleyError("CONVERSATION_DELETED", f"{conversation} was deleted while it was followed")
-                has_begun = has_begun or bool(page["entries"])
-                yield from page["entries"]
-                start += len(page["entries"])
+                entries = entries[len(known) :]
+                is_alone = bool(known) and not entries and page["length"] > start  # it fills its page
+                yield from entries
+                start += len(entries)
+                newest = entries[-1] if entries else newest
 
     def _still_open(self, conversation, answer, calls):
         """The calls of this answer that the log has no result of: `ask` with a known id reads calls of the past."""
