@@ -7,6 +7,8 @@ import { call, FAILS } from '../support/route-rules.ts';
 
 const BERN = { name: 'get_weather', arguments: { city: 'Bern' } };
 
+const WHICH = { name: 'ask', arguments: { question: 'Which scale?' } };
+
 /** `/v1/responses` and `/v1/conversations` with the official OpenAI client, on a daemon in its own process. */
 describe('the Responses API', () => {
   let openai: OpenAI;
@@ -19,6 +21,7 @@ describe('the Responses API', () => {
     script: [
       { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
       FAILS,
+      { when: { agent: 'lead', last: '/unclear/' }, reply: { tool_calls: [BERN, WHICH, BERN] } },
       { when: { last: '/climates/' }, reply: { tool_calls: [BERN, BERN] } },
       { when: { last: '/weather/' }, reply: call('Let me see.', 'get_weather', { city: 'Bern' }) },
       { when: { tool: 'get_weather' }, reply: { text: 'It is {{last}}.' } },
@@ -254,6 +257,21 @@ describe('the Responses API', () => {
     expect(answered.output.map(({ type }) => type)).toEqual(['message']);
     expect(answered.output_text).toBe('It is 7.');
     expect((await openai.responses.retrieve(answered.id)).output).toEqual(answered.output);
+  });
+
+  it('results of several calls beside the answer to a question continue the turn: none is called again', async () => {
+    const asked = await create('unclear weather', { model: 'lead', tools: [WEATHER] });
+    const calls = asked.output.flatMap((one) => (one.type === 'function_call' ? [one.call_id] : []));
+    const results = calls.map((call_id) => ({ type: 'function_call_output' as const, call_id, output: '7' }));
+    const input = [...results, { role: 'user' as const, content: 'Celsius' }];
+    const more = { model: 'lead', tools: [WEATHER], previous_response_id: asked.id };
+    const answered = await create(input, more);
+    expect(answered.output.map(({ type }) => type)).toEqual(['message']);
+    expect((await openai.responses.retrieve(answered.id)).output).toEqual(answered.output);
+    const given = ofType(await log(conversationOf(answered)), 'message').filter(
+      ({ role }) => role === 'tool',
+    );
+    expect(given.map(({ content }) => content).sort()).toEqual(['7', '7', 'Celsius']);
   });
 
   it('a stream has the call of a tool of the caller as items and arguments, without a history of the server too', async () => {

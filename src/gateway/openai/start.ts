@@ -125,10 +125,9 @@ async function startReply(
     nameUnknownMentions(context, unknownMentions);
     const left = unanswered.filter(({ asked }) => asked.index < index); // not those of a repeated post
     const results = await resultsOf(left, { routes, context, anonymous: ANONYMOUS });
-    const notBefore =
-      results.length > 0 ? (await act('results', { conversation, results })).index : undefined;
+    if (results.length > 0) await act('results', { conversation, results });
     const { typed } = request;
-    const asked = { context, routes, conversation, index, agents, agent, notBefore, typed };
+    const asked = { context, routes, conversation, index, agents, agent, typed };
     return { conversation, index, id, model, ...(await repliedTo(asked, arrivals)) };
   });
 }
@@ -232,7 +231,6 @@ export interface Posted {
   readonly agent: string | null;
   /** The turns that continue, if `index` is a result. */
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
-  readonly notBefore?: number | undefined;
   /** Agents that have a schema for their answers; absent: as the daemon has them now. */
   readonly typed?: ReadonlySet<string>;
 }
@@ -246,11 +244,9 @@ export async function replyTo({
   agents,
   agent,
   turns,
-  notBefore,
   typed,
   daemon = routes.daemon(context),
 }: Posted): Promise<Reply> {
-  const last = turns ? await lastOfResults(daemon, conversation, index) : notBefore;
   const before = await readTail(daemon, conversation, index);
   const stopped = await stoppedOf(daemon, conversation, agents);
   const address = addressOf(baseOf(context, routes), conversation);
@@ -258,19 +254,29 @@ export async function replyTo({
   return new Reply(index, agents, agent, before, {
     stopped,
     linesOf,
-    notBefore: last,
+    notBefore: await lastResult(daemon, conversation, index),
     ...(turns && { turns }),
     typed: typed ?? (await typedAgents(routes)),
   });
 }
 
-/** The last of the results that one request appended from this index on: one append has one time. */
-async function lastOfResults(daemon: GatewayPort, conversation: string, index: number): Promise<number> {
-  const [first, ...more] = await readLog(daemon, conversation, index, index + MOST_RESULTS);
-  const end = more.findIndex(
-    (entry) => entry.type !== 'message' || !entry.call || entry.createdAt !== first?.createdAt,
-  );
-  return index + (end < 0 ? more.length : end);
+/**
+ * The last result that the request at this index gave: of those of one append, which have one time, or after a post of those
+ * to earlier calls.
+ */
+async function lastResult(
+  daemon: GatewayPort,
+  conversation: string,
+  index: number,
+): Promise<number | undefined> {
+  const entries = await readLog(daemon, conversation, index, index + 2 * MOST_RESULTS);
+  const [first, ...more] = entries.filter((entry) => entry.type === 'message');
+  const isGiven = ({ call, author, createdAt }: MessageEntry) =>
+    call !== undefined &&
+    call.index < index &&
+    author.id === first?.author.id &&
+    (first.call === undefined || createdAt === first.createdAt);
+  return more.findLast(isGiven)?.index;
 }
 
 async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {
