@@ -10,7 +10,15 @@ import {
 } from '../bus/index.ts';
 import { type NatsConnection, newInbox } from '../bus/nats/index.ts';
 import type { FilePart, ReportedCall, SentPrompt, Usage } from '../conversation/index.ts';
-import { createIdSource, inOrder, messageOf, type NewId, ParleyError, sleep } from '../kernel/index.ts';
+import {
+  createIdSource,
+  inOrder,
+  messageOf,
+  type NewId,
+  onAbort,
+  ParleyError,
+  sleep,
+} from '../kernel/index.ts';
 
 /**
  * Runs an agent: a function receives each turn that the daemon offers, and returns its answer.
@@ -128,14 +136,14 @@ export async function runAgent(at: Connected, slug: string, handler: AgentHandle
   const abortAll = () => {
     for (const turn of turns.values()) turn.abort('the client was closed');
   };
-  at.closing.addEventListener('abort', abortAll, { once: true });
+  const detach = onAbort([at.closing], abortAll);
   await flush(at.connection, 'cannot listen for turns');
   return {
     instance,
     async stop() {
       if (!at.connection.isClosed()) await subscription.drain();
       await Promise.all(running);
-      at.closing.removeEventListener('abort', abortAll);
+      detach();
     },
   };
 }

@@ -109,7 +109,7 @@ export async function askAgents<Parameters, S extends Shape>(
     ...(known.size > 0 && { tools: [...known].map(offerOf) }),
     ...(schema && { schema: asJson(schema, 'the schema of the answer') }),
   };
-  const inner = linkedAbort(signal ?? new AbortController().signal);
+  const inner = linkedAbort(signal);
   try {
     const options = { ...more, live: onEvent !== undefined, signal: inner.signal };
     const { answer: posted, events } = await postAndFollow(client, post, options);

@@ -1,6 +1,6 @@
 import { type Arrival, Follower } from '../bus/index.ts';
 import type { Entry, LiveChunk } from '../conversation/index.ts';
-import { abortable, ParleyError } from '../kernel/index.ts';
+import { abortable, linkedAbort, onAbort, ParleyError } from '../kernel/index.ts';
 import { isUnreachable } from './requests.ts';
 import type { AnswerOf, PostAnswer, PostMessage, PostOptions, SendRequest } from './verbs.ts';
 
@@ -76,8 +76,7 @@ export async function* followConversation(
   follower.begin(from);
   const close = () => follower.close();
   const signals = [signal, source.closing].filter((one) => one !== undefined);
-  for (const one of signals) one.addEventListener('abort', close);
-  if (signals.some(({ aborted }) => aborted)) close();
+  const detach = onAbort(signals, close);
   try {
     for (let received = await follower.take(); received; received = await follower.take()) {
       if (received.kind === 'live') {
@@ -89,7 +88,7 @@ export async function* followConversation(
         yield { kind: 'entry', entry, ...(isCurrent && entry === entries.at(-1) && { isCurrent }) };
     }
   } finally {
-    for (const one of signals) one.removeEventListener('abort', close);
+    detach();
     close();
   }
 }
@@ -137,9 +136,7 @@ export async function postAndFollow(
 ): Promise<{ answer: PostAnswer; events: AsyncGenerator<FollowEvent, void, undefined> }> {
   const { conversation } = message;
   const from = await abortable(logLength(client, conversation), signal);
-  const early = new AbortController();
-  const abort = () => early.abort();
-  signal.addEventListener('abort', abort, { once: true });
+  const early = linkedAbort(signal);
   const following = client.follow(conversation, { from, live, signal: early.signal })[Symbol.asyncIterator]();
   const first = following.next();
   first.catch(() => {}); // reported where it is awaited

@@ -118,15 +118,22 @@ export interface LinkedAbort {
   unlink(): void;
 }
 
-export function linkedAbort(parent: AbortSignal): LinkedAbort {
+export function linkedAbort(parent?: AbortSignal): LinkedAbort {
   const controller = new AbortController();
-  const abort = () => controller.abort(parent.reason);
-  if (parent.aborted) abort();
-  else parent.addEventListener('abort', abort, { once: true });
   return {
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
-    unlink: () => parent.removeEventListener('abort', abort),
+    unlink: onAbort(parent ? [parent] : [], () => controller.abort(parent?.reason)),
+  };
+}
+
+/** Calls `then` once one of the signals aborts, or has. Returns how to end that: a signal may outlive what listens. */
+export function onAbort(signals: readonly AbortSignal[], then: () => void): () => void {
+  const listener = () => then(); // a signal keeps one listener of the same function
+  for (const signal of signals) signal.addEventListener('abort', listener, { once: true });
+  if (signals.some(({ aborted }) => aborted)) then();
+  return () => {
+    for (const signal of signals) signal.removeEventListener('abort', listener);
   };
 }
 

@@ -23,6 +23,7 @@ import {
   type LinkedAbort,
   linkedAbort,
   ParleyError,
+  PausableTimers,
   within,
 } from '../../kernel/index.ts';
 import { heardBlocks, textBlock } from '../blocks.ts';
@@ -356,7 +357,7 @@ export class CodingAgent {
     const running = this.#running.get(session);
     if (running === undefined) return;
     if (running.turn.signal.aborted && !update.sessionUpdate.startsWith('tool_call')) return;
-    running.silence.heard();
+    running.silence.clock.refreshFirst();
     running.updates.take(update);
   }
 
@@ -400,7 +401,7 @@ export class CodingAgent {
   /** What was said and done before the call belongs to it. */
   #call(running: Running, call: ToolRequest): Promise<CallResult> {
     const { turn, updates, silence } = running;
-    return silence.during(async () => {
+    return silence.clock.paused(async () => {
       const soFar = soFarOf(running, updates.takeEnded());
       const arrived = turn.news.length;
       const [result] = await turn.callTools([call], updates.takeText() || undefined, soFar);
@@ -433,14 +434,15 @@ const FINISH: Readonly<Record<StopReason, string>> = {
 /** CODING-AGENT-4 */
 class Silence {
   readonly #over: LinkedAbort;
-  readonly #seconds: number;
-  #timer: NodeJS.Timeout | undefined;
-  #waits = 0;
+  /** Refreshed by each sign of the agent; paused while it waits for a person or a tool. */
+  readonly clock: PausableTimers;
 
   constructor(seconds: number, turn: AbortSignal) {
-    this.#seconds = seconds;
     this.#over = linkedAbort(turn);
-    this.#start();
+    const message = `the agent reported nothing for ${seconds} s, so its prompt was cancelled`;
+    const hint = 'raise idleSeconds if it works that long without a sign; post again to continue';
+    const expire = () => this.#over.abort(new ParleyError('ACP_SILENT', message, { hint }));
+    this.clock = new PausableTimers(() => [setTimeout(expire, seconds * 1_000)]);
   }
 
   /** Aborts when the turn is stopped, or after silence. */
@@ -448,41 +450,9 @@ class Silence {
     return this.#over.signal;
   }
 
-  /** The agent gave a sign. */
-  heard(): void {
-    if (this.#waits === 0) this.#start();
-  }
-
-  /** Waits for a person or a tool. */
-  async during<T>(wait: () => Promise<T>): Promise<T> {
-    this.#waits += 1;
-    clearTimeout(this.#timer);
-    try {
-      return await wait();
-    } finally {
-      this.#waits -= 1;
-      this.heard();
-    }
-  }
-
   end(): void {
-    clearTimeout(this.#timer);
+    this.clock.stop();
     this.#over.unlink();
-  }
-
-  #start(): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      this.#over.abort(
-        new ParleyError(
-          'ACP_SILENT',
-          `the agent reported nothing for ${this.#seconds} s, so its prompt was cancelled`,
-          {
-            hint: 'raise idleSeconds if it works that long without a sign; post again to continue',
-          },
-        ),
-      );
-    }, this.#seconds * 1_000);
   }
 }
 

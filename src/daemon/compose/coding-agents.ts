@@ -1,7 +1,7 @@
 import type { AcpAnswer, AcpProgress, CodingAgent, OfferedTurn, ToolRequest } from '../../acp/index.ts';
 import { settingDigest } from '../../config/index.ts';
 import type { FilePart, LiveChunk } from '../../conversation/index.ts';
-import { hideValues, inOrder, messageOf, ParleyError } from '../../kernel/index.ts';
+import { abortable, hideValues, inOrder, messageOf, ParleyError } from '../../kernel/index.ts';
 import type {
   RemoteChannel,
   RemoteEvent,
@@ -201,36 +201,28 @@ class LocalTurn implements RemoteChannel {
     return call;
   }
 
-  #ask(
+  async #ask(
     calls: readonly ToolRequest[],
     said: AcpProgress & { readonly content?: string | undefined },
     give: (event: RemoteEvent) => void,
   ) {
     const { signal } = this.#over;
+    signal.throwIfAborted();
     const id = `call-${++this.#asked}`;
     this.#pieces = 0;
     const made = calls.map((call) => ({ name: call.name, arguments: JSON.stringify(call.arguments) }));
-    return new Promise<RemoteResults['results']>((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      const end = () => {
-        this.#waiting.delete(id);
-        signal.removeEventListener('abort', onAbort);
-      };
-      const onAbort = () => {
-        end();
-        reject(signal.reason);
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#waiting.set(id, ({ results, messages = [] }) => {
-        end();
-        this.#news.push(...messages);
-        resolve(results);
-      });
-      give({
-        type: 'message',
-        message: { type: 'tool_call', id, calls: made, ...said },
-        from: id,
-      });
+    const answer = new Promise<RemoteResults>((resolve) => this.#waiting.set(id, resolve));
+    give({
+      type: 'message',
+      message: { type: 'tool_call', id, calls: made, ...said },
+      from: id,
     });
+    try {
+      const { results, messages = [] } = await abortable(answer, signal);
+      this.#news.push(...messages);
+      return results;
+    } finally {
+      this.#waiting.delete(id);
+    }
   }
 }

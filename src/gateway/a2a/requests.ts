@@ -33,14 +33,14 @@ import {
   ServerCallContext,
   validateVersion,
 } from '@a2a-js/sdk/server';
-import { cut, isBase64, isRecord, ParleyError, valueAt } from '../../kernel/index.ts';
+import { cut, isBase64, isRecord, onAbort, ParleyError, valueAt } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
 import { addressOf, baseOf, keepParts } from '../files.ts';
 import { jsonBody } from '../guard/body.ts';
 import type { Wire } from '../port.ts';
 import { errorText, httpStatus, publicErrorOf } from '../problem.ts';
 import { ask } from '../progress/ask.ts';
-import { eventStream, onAbort } from '../progress/event-stream.ts';
+import { eventStream } from '../progress/event-stream.ts';
 import { ANONYMOUS, type Followed, Tasks } from './tasks.ts';
 
 /**

@@ -6,14 +6,13 @@ import {
   type ReadResourceResult,
 } from '@modelcontextprotocol/server';
 import { type FilePart, NAME_PATTERN } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { onAbort, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../client-ids.ts';
 import type { RouteContext } from '../context.ts';
 import { type Identity, requireRole } from '../guard/access.ts';
 import type { FoundFile, GatewayPort } from '../port.ts';
 import { errorText, publicErrorOf } from '../problem.ts';
 import { ask, orElse } from '../progress/ask.ts';
-import { onAbort } from '../progress/event-stream.ts';
 import type { Told } from './render.ts';
 import { newestEntries, TOOLS, type Tool, type ToolCaller } from './tools.ts';
 

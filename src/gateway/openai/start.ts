@@ -1,6 +1,6 @@
 import { MOST_RESULTS } from '../../bus/contract.ts';
 import { type MessageEntry, type OwnPublisher, type Received, wireCallId } from '../../conversation/index.ts';
-import { asError, InOrder, ParleyError, tally, within } from '../../kernel/index.ts';
+import { asError, InOrder, onAbort, ParleyError, tally, within } from '../../kernel/index.ts';
 import { digest, NOT_ANSWERED } from '../client-ids.ts';
 import type { Request, RouteContext } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
@@ -10,7 +10,7 @@ import { jsonBody } from '../guard/body.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { actingFor, ask, cancelTurns, readLog, readTail, stoppedOf } from '../progress/ask.ts';
-import { eventStream, onAbort } from '../progress/event-stream.ts';
+import { eventStream } from '../progress/event-stream.ts';
 import { stopping } from './completions.ts';
 import { ANYBODY, type AnsweredCall, pick, pickCalls, prefixOf } from './pick.ts';
 import { Reply, type Said } from './reply.ts';

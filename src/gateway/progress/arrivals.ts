@@ -1,8 +1,8 @@
 import { Follower, type FollowSource } from '../../bus/follower.ts';
 import type { Received } from '../../conversation/index.ts';
+import { onAbort } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask, orElse } from './ask.ts';
-import { onAbort } from './event-stream.ts';
 
 /** What a conversation publishes, as the daemon has it. */
 export function sourceOf(

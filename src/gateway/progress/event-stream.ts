@@ -1,4 +1,5 @@
 import type { UnderlyingSource } from 'node:stream/web';
+import { onAbort } from '../../kernel/index.ts';
 
 /**
  * Sends frames as server-sent events.
@@ -67,14 +68,4 @@ export function eventStream(
   };
   const headers = { 'content-type': 'text/event-stream; charset=utf-8' };
   return new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers });
-}
-
-/** Calls `then` once one of the signals aborts, or has. Returns how to end that: the daemon's signal outlives its requests. */
-export function onAbort(signals: readonly AbortSignal[], then: () => void): () => void {
-  const listener = () => then(); // a signal keeps one listener of the same function
-  for (const signal of signals) signal.addEventListener('abort', listener, { once: true });
-  if (signals.some(({ aborted }) => aborted)) then();
-  return () => {
-    for (const signal of signals) signal.removeEventListener('abort', listener);
-  };
 }

@@ -1,5 +1,6 @@
 import type { ModelAnswer, WireTool } from '../../agents/model-port.ts';
 import type { AnswerSoFar, Part } from '../../conversation/index.ts';
+import { linkedAbort, sleep } from '../../kernel/index.ts';
 
 /**
  * One accepted offer, while its agent works on it.
@@ -150,21 +151,13 @@ export class RemoteSession {
     this.#wake?.();
   }
 
-  #tick(signal: AbortSignal, milliseconds: number): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', done);
-        this.#wake = null;
-        resolve();
-      };
-      const timer = setTimeout(() => {
-        this.#missed += 1;
-        done();
-      }, milliseconds);
-      this.#wake = done;
-      signal.addEventListener('abort', done, { once: true });
-    });
+  async #tick(signal: AbortSignal, milliseconds: number): Promise<void> {
+    const woken = linkedAbort(signal);
+    this.#wake = woken.abort;
+    await sleep(milliseconds, woken.signal);
+    this.#wake = null;
+    woken.unlink();
+    if (!woken.signal.aborted) this.#missed += 1;
   }
 }
 

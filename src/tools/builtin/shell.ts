@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
-import { sleep, wellFormed, within } from '../../kernel/index.ts';
+import { onAbort, sleep, wellFormed, within } from '../../kernel/index.ts';
 import { asIs, type Enclose, OrphanWatch, signalGroup } from '../processes.ts';
 import { completed, failed } from '../toolbox.ts';
 import { openSandbox } from './files/sandbox.ts';
@@ -135,10 +135,8 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
     ending.done ??= endGroup(pid);
     return ending.done;
   };
-  const aborted = () => void end('abort');
   const timer = setTimeout(() => void end('timeout'), given.timeoutMs);
-  signal.addEventListener('abort', aborted, { once: true });
-  if (signal.aborted) aborted();
+  const detach = onAbort([signal], () => void end('abort'));
   stdout.on('error', () => {}); // a broken pipe has no more output
   stdout.on('data', (chunk: Buffer) => {
     output.add(chunk);
@@ -152,7 +150,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
     return { code, signal: exitSignal, endedBy: ending.by, leftBehind, output };
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener('abort', aborted);
+    detach();
     stdout.destroy();
     watch.over();
   }

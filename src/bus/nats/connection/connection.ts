@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { type Authenticator, type ConnectionOptions, connect, Events, type NatsConnection } from 'nats';
 import {
   errnoOf,
+  linkedAbort,
   messageOf,
   ParleyError,
   percentDecoded,
@@ -435,17 +436,11 @@ export function watchConnection(
 
   const connected = async (timeoutMs: number, signal?: AbortSignal) => {
     if (isUp || signal?.aborted) return isUp;
-    await new Promise<void>((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        waiting.delete(done);
-        signal?.removeEventListener('abort', done);
-        resolve();
-      };
-      const timer = setTimeout(done, timeoutMs);
-      waiting.add(done);
-      signal?.addEventListener('abort', done);
-    });
+    const woken = linkedAbort(signal);
+    waiting.add(woken.abort);
+    await sleep(timeoutMs, woken.signal);
+    waiting.delete(woken.abort);
+    woken.unlink();
     return isUp;
   };
   const whileConnected = <T>(work: Promise<T>): Promise<T> =>

@@ -33,6 +33,7 @@ import {
   linkedAbort,
   MAX_TIMER_MS,
   messageOf,
+  onAbort,
   type Timers,
   type TraceContext,
   traceparentOf,
@@ -402,7 +403,7 @@ export class Effects {
       report(null);
       this.#asked.get(key)?.answer(undefined);
     };
-    ended.addEventListener('abort', withdraw, { once: true });
+    const detach = onAbort([ended], withdraw);
     let answer: (content: ServersAnswer) => void = () => undefined;
     const over = new Promise<ServersAnswer>((resolve) => {
       answer = resolve;
@@ -415,7 +416,7 @@ export class Effects {
     } finally {
       onWaited(this.#daemon.elapsed() - askedAt);
       this.#asked.delete(key);
-      ended.removeEventListener('abort', withdraw);
+      detach();
     }
   }
 
