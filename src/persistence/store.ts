@@ -125,7 +125,8 @@ class Store implements ConversationStore {
     this.#admit(conversation);
     do {
       await this.#deleting.get(conversation);
-      if (await this.#isNoted(conversation)) await this.#finishDeletion(conversation);
+      const noted = await this.#documents.get(`deleting.${conversation}`);
+      if (noted !== null) await this.#finishDeletion(conversation);
     } while (this.#deleting.has(conversation));
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
@@ -209,10 +210,6 @@ class Store implements ConversationStore {
   async finishDeletions(signal?: AbortSignal): Promise<void> {
     for (const conversation of await this.#documents.keys('deleting.'))
       if (!signal?.aborted && !this.#open.has(conversation)) await this.#finishDeletion(conversation);
-  }
-
-  async #isNoted(conversation: string): Promise<boolean> {
-    return (await this.#documents.get(`deleting.${conversation}`)) !== null;
   }
 
   async #finishDeletion(conversation: string): Promise<void> {

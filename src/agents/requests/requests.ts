@@ -158,11 +158,6 @@ export class Requests {
 /** Without a store every file is missing. */
 const NO_STORE = new FileCache(async () => null);
 
-/** The conversation in which a request was made, if entry `at` is a copy (FORK-1). */
-function originOf(entries: readonly Entry[], at: number): string | undefined {
-  return entries[at]?.copiedFrom;
-}
-
 /** `from`: the entry that named it; none if the daemon made it. */
 export type RequestSession =
   | Session
@@ -335,7 +330,7 @@ function requestOf(
   const setting = settingAt(state, turn?.upTo ?? state.length, slug);
   const tokenRatio = given ?? tokenRatioOf(state, slug);
   const call = {
-    conversation: originOf(entries, turn?.upTo ?? entries.length - 1) ?? conversation,
+    conversation: entries[turn?.upTo ?? entries.length - 1]?.copiedFrom ?? conversation, // FORK-1
     first: entries[0],
     setting,
     tokenRatio,

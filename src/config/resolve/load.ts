@@ -74,6 +74,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   checkRules(tools, slugs, source, problems);
   const defaultAgent = chooseDefaultAgent(source, slugs, problems);
   const daemon = resolveSettings({ env, flags, workingDirectory, nats: file.nats }, file.http, problems);
+  const isManaged = daemon.nats.kind === 'managed';
   const config: Config = {
     directory,
     defaultAgent,
@@ -88,11 +89,15 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     limits: file.limits,
     retry: file.retry,
     tools,
-    approvals: resolveApprovals(file.approvals, daemon.nats.kind === 'managed'),
-    publishers: resolvePublishers(file.publishers, daemon.nats.kind === 'managed'),
+    // Only the local person can reach a managed server.
+    approvals: { approvers: isManaged ? ['*'] : [], ownRequests: isManaged, ...file.approvals },
+    publishers: resolvePublishers(file.publishers, isManaged),
     ingress: file.ingress,
     blobs: file.blobs,
-    retention: resolveRetention(file.retention),
+    retention: {
+      conversations: durationOf(file.retention.conversations ?? ''),
+      deadLetters: durationOf(file.retention.deadLetters ?? ''),
+    },
     shutdown: file.shutdown,
     sharing: file.sharing,
     replicas: file.jetstream.replicas ?? null,
@@ -123,16 +128,6 @@ function sourcesOf(
     secretFiles: [...possible, ...secretNatsFiles(nats)],
     variables: hidden.map(([, value]) => new Secret(value)),
   };
-}
-
-/** Only the local person can reach a managed server. */
-function resolveApprovals(given: ConfigFile['approvals'], isManaged: boolean): Config['approvals'] {
-  return { approvers: isManaged ? ['*'] : [], ownRequests: isManaged, ...given };
-}
-
-/** In milliseconds. */
-function resolveRetention({ conversations, deadLetters }: ConfigFile['retention']): Config['retention'] {
-  return { conversations: durationOf(conversations ?? ''), deadLetters: durationOf(deadLetters ?? '') };
 }
 
 /** The shipped folder replaces a missing default folder, never a named one. */

@@ -124,11 +124,11 @@ export class DecisionBuilder {
   }
 
   agentAuthor(slug: string): Author {
-    return { kind: 'agent', id: slug, name: this.#nameOf(slug) };
-  }
-
-  #nameOf(slug: string): string {
-    return this.roster.agents.get(slug)?.name ?? this.state.hired[slug]?.card.name ?? slug;
+    return {
+      kind: 'agent',
+      id: slug,
+      name: this.roster.agents.get(slug)?.name ?? this.state.hired[slug]?.card.name ?? slug,
+    };
   }
 
   decision(reply: Reply): Decision {

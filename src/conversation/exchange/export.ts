@@ -64,17 +64,14 @@ function markdownFromEntries(entries: readonly Entry[]): string {
     if (entry.type === 'message') return messagePart(entry, givenBy);
     if (entry.type === 'approval-answered' && entry.answer === 'result' && entry.call)
       givenBy.set(placeOf(entry), entry.author.name);
-    if (isOfApproval(entry)) return approvalPart(entry, forms);
+    if (entry.type === 'approval-requested' || entry.type === 'approval-answered')
+      return approvalPart(entry, forms);
     return isOfRun(entry) ? runPart(entry) : [];
   });
   return [...(title === undefined ? [] : [`# ${inOneLine(title)}`]), ...parts].join('\n\n');
 }
 
 type ApprovalEntry = EntryOf<'approval-requested'> | EntryOf<'approval-answered'>;
-
-function isOfApproval(entry: Entry): entry is ApprovalEntry {
-  return entry.type === 'approval-requested' || entry.type === 'approval-answered';
-}
 
 /** The name comes last, so that it cannot end the sentence and begin another one. `forms`: the approvals that are forms of servers. */
 function approvalPart(entry: ApprovalEntry, forms: Set<string>): string {

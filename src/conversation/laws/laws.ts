@@ -99,14 +99,10 @@ function checkTurns(entries: readonly Entry[], faults: string[]): void {
     } else if (ended.has(entry.turnId ?? '')) {
       if (entry.type === 'message-delivered')
         faults.push(`${at}: a delivery after the end of turn ${entry.turnId}`);
-      else if (isCalling(entry))
+      else if (entry.type === 'message' && entry.role === 'assistant' && entry.tool_calls)
         faults.push(`${at}: an answer with calls after the end of turn ${entry.turnId}`);
     }
   }
-}
-
-function isCalling(entry: Entry): boolean {
-  return entry.type === 'message' && entry.role === 'assistant' && entry.tool_calls !== undefined;
 }
 
 /** One final answer per turn; a paused answer is not final. */

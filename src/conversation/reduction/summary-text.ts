@@ -156,7 +156,9 @@ export function transcript(input: TranscriptInput): string | null {
 
 function written(input: TranscriptInput, length: number): string {
   const covered = expand(input.covered).flatMap((index) => input.entries[index] ?? []);
-  const earlier = covered.filter((entry): entry is EntryOf<'summary'> => isSummaryOf(entry, input.agent));
+  const earlier = covered.filter(
+    (entry): entry is EntryOf<'summary'> => entry.type === 'summary' && entry.agent === input.agent,
+  );
   const known = new Set(earlier.flatMap((summary) => expand(summary.entries)));
   const newest = earlier.filter((summary) => !known.has(summary.index));
   const lines = covered
@@ -184,10 +186,6 @@ function quoteRest(text: string): string {
 
 function calls({ tool_calls: made = [] }: MessageEntry): string[] {
   return made.map(({ function: call }) => `(calls ${call.name} ${call.arguments})`);
-}
-
-function isSummaryOf(entry: Entry, agent: string): boolean {
-  return entry.type === 'summary' && entry.agent === agent;
 }
 
 /** Tokens of a heading and its line break. */

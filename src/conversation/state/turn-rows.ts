@@ -49,7 +49,8 @@ export function turnRows(entries: readonly Entry[]): FoldedTurn[] {
     const row = rows.get(turnId);
     if (!row) continue;
     used.set(turnId, usedWith(used.get(turnId) ?? NOTHING_USED, entry));
-    if (entry.type === 'turn-started') rows.set(turnId, { ...row, ...startOf(entry) });
+    if (entry.type === 'turn-started')
+      rows.set(turnId, { ...row, outcome: 'running', ms: null, definition: entry.definition ?? null });
     if (entry.type === 'attempt-failed') rows.set(turnId, { ...row, asked: askedWith(row, entry) });
     if (entry.type === 'approval-requested' && entry.asks) {
       asking.set(entry.approvalId, turnId);
@@ -85,10 +86,6 @@ function begun({ turnId, agent, index, createdAt }: EntryOf<'turn-started'>): Fo
     asked: [],
     ...nothing,
   };
-}
-
-function startOf({ definition }: EntryOf<'turn-started'>) {
-  return { outcome: 'running', ms: null, definition: definition ?? null } as const;
 }
 
 /** Without a model that was passed over, and was not sent the request. */

@@ -174,7 +174,7 @@ export async function importConversation(options: ImportOptions): Promise<Import
   const store = await composeOwnStore(dataDirectory);
   try {
     await store.definitions.put(read.texts);
-    await storeFiles(store, read.files);
+    for (const { facts, content } of read.files) await store.blobs.put(facts, content); // before entries name them
     const duplicate = await append(store, entries, options);
     return { conversation, entries: entries.length, duplicate, work };
   } finally {
@@ -469,9 +469,4 @@ async function filesInMessages(messages: readonly unknown[]): Promise<ReadonlyMa
     found.set(url, { facts, content: () => Readable.from([bytes]) });
   }
   return found;
-}
-
-/** Before the entries that name them. */
-async function storeFiles(store: ConversationStore, files: Iterable<ImportedFile>): Promise<void> {
-  for (const { facts, content } of files) await store.blobs.put(facts, content);
 }

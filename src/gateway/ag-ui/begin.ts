@@ -78,7 +78,7 @@ export interface Beginner {
 export async function begin(daemon: GatewayPort, input: RunInput, by: Beginner): Promise<Begun> {
   const { conversation, resume, known } = input;
   const { agent, act } = by;
-  const length = await lengthOf(daemon, conversation);
+  const { length } = await orElse(ask(daemon, 'conversation', { conversation }), { length: 0 });
   const tail = await readTail(daemon, conversation, length);
   const given = resultsIn(tail, input);
   const posts = given.length > 0 ? input.posts : [...input.posts, ...input.again];
@@ -240,10 +240,6 @@ async function leaveOpen(
 function rootsOf(answers: readonly Answer[]): Pick<Posted, 'index' | 'agents'>[] {
   const roots = new Map(answers.flatMap(({ post }) => (post ? [[post.index, post.to ?? []]] : [])));
   return [...roots].map(([index, agents]) => ({ index, agents }));
-}
-
-async function lengthOf(daemon: GatewayPort, conversation: string): Promise<number> {
-  return (await orElse(ask(daemon, 'conversation', { conversation }), { length: 0 })).length;
 }
 
 /** BEGIN-3: refused as the post would be. */

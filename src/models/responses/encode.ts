@@ -204,7 +204,8 @@ function ownItem(block: AnswerBlock, calls: NonNullable<WireMessage['tool_calls'
   const written = texts.length > 0 ? texts : [{ type: 'output_text', text: wellFormed(block.text) }];
   const message = { ...more, type: 'message', role: 'assistant' };
   // An item with an id is one of the provider's; one without is a message of the caller, whose content is a text.
-  if (more.id === undefined) return { ...message, content: written.map(said).join('') };
+  if (more.id === undefined)
+    return { ...message, content: written.map(({ text, refusal }) => text ?? refusal ?? '').join('') };
   const content = written.map((text) => (text.type === 'refusal' ? text : { ...text, annotations: [] }));
   return { status: 'completed', ...message, content };
 }
@@ -214,10 +215,6 @@ interface Said {
   readonly type: string;
   readonly text?: string;
   readonly refusal?: string;
-}
-
-function said({ text, refusal }: Said): string {
-  return text ?? refusal ?? '';
 }
 
 /** By the pieces of the text of a block. */

@@ -183,10 +183,6 @@ export function createDeadLetters(manager: JetStreamManager, subjects: Subjects)
     return { letters, next: at >= first ? at + 1 : null };
   }
 
-  async function count(): Promise<number> {
-    return (await findStream(manager, stream))?.state.messages ?? 0;
-  }
-
   async function remove(sequence: number): Promise<void> {
     try {
       await manager.streams.deleteMessage(stream, sequence, false);
@@ -195,6 +191,7 @@ export function createDeadLetters(manager: JetStreamManager, subjects: Subjects)
     }
   }
 
+  const count = async () => (await findStream(manager, stream))?.state.messages ?? 0;
   return { ingressStream, get, page, count, remove };
 }
 

@@ -13,10 +13,6 @@ const UNANSWERED = 'no JetStream server answers, or its cluster has no leader; n
 const UNANSWERED_HINT =
   'start more than half of the servers of the cluster, or enable JetStream (`nats-server -js`); then try again';
 
-function descriptionOf(error: unknown): string {
-  return (error instanceof NatsError && error.api_error?.description) || messageOf(error);
-}
-
 /** The request has no subscriber: there is no JetStream, or no stream for this subject. */
 export function isUnanswered(error: unknown): boolean {
   return error instanceof NatsError && error.code === ErrorCode.NoResponders && !error.api_error;
@@ -32,7 +28,8 @@ export function isForbidden(error: unknown): boolean {
 export function brokerError(error: unknown, doing: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const number = apiErrorCode(error);
-  const message = `could not ${doing}: ${descriptionOf(error)}`;
+  const described = error instanceof NatsError && error.api_error?.description;
+  const message = `could not ${doing}: ${described || messageOf(error)}`;
   if (isOutOfSpace(error)) {
     return new ParleyError('BROKER_OUT_OF_SPACE', message, {
       hint: 'free disk space on the server, raise its JetStream limits, or configure smaller streams',

@@ -18,14 +18,10 @@ export function addCompletion(program: Command, act: Act): void {
 function linesOf(program: Command): string[] {
   const global = flagsOf(program);
   const walk = (command: Command, path: string): string[] => [
-    `${path}|${[...namesOf(command), ...argumentsOf(command), ...flagsOf(command), ...(path === '' ? [] : global)].join(' ')}`,
+    `${path}|${[...command.commands.map((one) => one.name()), ...argumentsOf(command), ...flagsOf(command), ...(path === '' ? [] : global)].join(' ')}`,
     ...command.commands.flatMap((one) => walk(one, `${path} ${one.name()}`.trim())),
   ];
   return walk(program, '');
-}
-
-function namesOf({ commands }: Command): string[] {
-  return commands.map((one) => one.name());
 }
 
 function flagsOf({ options }: Command): string[] {
