@@ -3,14 +3,38 @@ import { escapeTokens } from '../text/text.ts';
 
 /**
  * The schema for providers: some refuse an object without `properties`, a `$schema`, an array without `items`, a list of them
- * (`prefixItems` since 2020-12), or alternatives at the top, whose properties are then optional ones. The arguments
- * of a call are checked by the schema as it is.
+ * (`prefixItems` since 2020-12), alternatives at the top, or a type beside alternatives. The arguments of a call are checked by the
+ * schema as it is.
  */
 export function wireParameters(schema: JsonRecord): JsonRecord {
-  const { $schema, anyOf, oneOf, allOf, not, enum: values, ...rest } = schema;
+  const { $schema, not, enum: values, ...rest } = schema;
+  return withItems(flat({ ...rest, type: 'object', properties: rest.properties }));
+}
+
+/** An object with the properties of its alternatives, which are then optional ones. */
+function flat({ anyOf, oneOf, allOf, ...rest }: JsonRecord): JsonRecord {
   const branches = [anyOf, oneOf, allOf].flat().filter(isRecord);
   const inBranches = Object.assign({}, ...branches.map(({ properties }) => properties));
-  return withItems({ ...rest, type: 'object', properties: { ...inBranches, ...Object(rest.properties) } });
+  return { ...rest, properties: { ...inBranches, ...Object(rest.properties) } };
+}
+
+/** Each type is that of the alternatives or of the referenced schema, and values have one. */
+function withTypes(schema: JsonRecord): JsonRecord {
+  const { type, ...rest } = schema;
+  const alternatives = [rest.anyOf, rest.oneOf].flat().filter(isRecord);
+  if (type === undefined) {
+    const [only, ...others] = new Set([rest.enum].flat().map((value) => typeof value));
+    return only === 'string' && others.length === 0 ? { type: only, ...rest } : schema;
+  }
+  if (alternatives.length === 0) return rest.$ref === undefined ? schema : rest;
+  if (type === 'object' && alternatives.every(({ $ref }) => $ref === undefined)) return flat(schema);
+  const typed = (branch: unknown) =>
+    isRecord(branch) && branch.$ref === undefined ? { type, ...branch } : branch;
+  return {
+    ...rest,
+    ...(Array.isArray(rest.anyOf) && { anyOf: rest.anyOf.map(typed) }),
+    ...(Array.isArray(rest.oneOf) && { oneOf: rest.oneOf.map(typed) }),
+  };
 }
 
 /** Under these keys are names of its author, not keywords. */
@@ -38,5 +62,5 @@ function withItems(schema: JsonRecord): JsonRecord {
 }
 
 function inSchema(value: unknown): unknown {
-  return isRecord(value) ? withItems(value) : value;
+  return isRecord(value) ? withItems(withTypes(value)) : value;
 }
