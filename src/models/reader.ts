@@ -27,6 +27,8 @@ export interface AnswerReader {
   isClosed(): boolean;
   /** It has a finish reason (ANSWER-READER-3). */
   isFinished(): boolean;
+  /** How many events were read before the end: signs of life, with or without a delta. */
+  events(): number;
   partial(): PartialAnswer;
 }
 
@@ -111,8 +113,10 @@ export abstract class Decoder implements Pick<AnswerReader, 'isClosed' | 'isFini
 export function createAnswerReader(answer: Decoder): AnswerReader {
   const utf8 = new TextDecoder();
   let deltas: ModelDelta[] = [];
+  let count = 0;
   const events = createParser({
     onEvent: (event) => {
+      if (!answer.isClosed()) count += 1;
       for (const delta of takeEvent(answer, event)) deltas.push(delta);
     },
   });
@@ -156,6 +160,7 @@ export function createAnswerReader(answer: Decoder): AnswerReader {
     },
     isClosed: () => answer.isClosed(),
     isFinished: () => answer.isFinished(),
+    events: () => count,
     partial: () => answer.partial(),
   };
 }

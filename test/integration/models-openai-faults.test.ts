@@ -97,6 +97,17 @@ describe('a failure of the connection to a provider', () => {
     expect(outcome).toMatchObject({ kind: 'failed', code: 'TIMEOUT', retryable: true });
   });
 
+  it('a provider that sends events between two parts of its answer is waited for: some write a long call unseen', async () => {
+    const pings = Array.from({ length: 40 }, () => 'event: ping\ndata: {"type":"ping"}\n\n');
+    const body = [chunk({ content: 'Half' }), ...pings, chunk({ content: ' done' }, 'stop')];
+    const { outcome } = await ask([{ body, delayMs: 20 }], { options: { idleMs: 400 } });
+    expect(outcome).toMatchObject({ kind: 'answered', answer: { content: 'Half done' } });
+    const comments = Array.from({ length: 40 }, () => ': keep-alive\n\n');
+    const silent = [chunk({ content: 'Half' }), ...comments, chunk({ content: ' done' }, 'stop')];
+    const cut = await ask([{ body: silent, delayMs: 20 }], { options: { idleMs: 400 } });
+    expect(cut.outcome).toMatchObject({ kind: 'failed', code: 'TIMEOUT', partial: { content: 'Half' } });
+  });
+
   it('a header that cannot be sent is reported without its value', async () => {
     const request = requestWith(BODY, { 'x-session': 'line\nbreak' });
     const failure = failureOf((await ask([{ text: 'x' }], { request })).outcome);

@@ -42,7 +42,7 @@ export interface HttpModelOptions extends ProviderOptions {
   readonly name: string;
   /** Timeout for the first delta; null: none. Milliseconds. */
   readonly firstTokenMs: number | null;
-  /** Timeout for each next delta, and for the end after a finish reason. */
+  /** Timeout for each next event, and for the end after a finish reason. */
   readonly idleMs: number;
   /** HTTP-MODEL-4 */
   readonly secrets?: readonly string[];
@@ -111,13 +111,13 @@ async function attempt(context: Attempt): Promise<ModelOutcome> {
   if (response.kind === 'fault') return fail(response.fault, false);
 
   let gaveDelta = false;
-  const give = (deltas: readonly ModelDelta[]): void => {
+  const give = (deltas: readonly ModelDelta[], hasEvent = false): void => {
     for (const delta of deltas) {
       if (watch.state() === 'aborted') return;
       gaveDelta = true;
       context.onDelta(delta);
     }
-    if (deltas.length > 0) watch.expectWithin(options.idleMs);
+    if (deltas.length > 0 || (gaveDelta && hasEvent)) watch.expectWithin(options.idleMs);
   };
   const ending = await readBody(response.body, reader, context, give);
   if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
@@ -182,7 +182,7 @@ function readBody(
   body: IncomingMessage,
   reader: AnswerReader,
   { watch, options }: Attempt,
-  give: (deltas: readonly ModelDelta[]) => void,
+  give: (deltas: readonly ModelDelta[], hasEvent: boolean) => void,
 ): Promise<Fault | null> {
   let stage: 'answer' | 'finished' | 'close' | 'cut' = 'answer';
   let bytes = 0;
@@ -190,7 +190,8 @@ function readBody(
     if (watch.state() !== 'waiting') return BROKEN_OFF;
     bytes += piece.length;
     if (bytes > MAX_BYTES) return TOO_LARGE;
-    give(reader.push(piece));
+    const before = reader.events();
+    give(reader.push(piece), reader.events() > before);
     if (reader.isClosed() && stage !== 'close') {
       stage = 'close';
       watch.expectWithin(CLOSE_WAIT_MS);
