@@ -1,6 +1,6 @@
 import { plainName } from '../text/look-alikes.ts';
 import { escapeTokens } from '../text/text.ts';
-import type { Entry, FilePart, Part } from './entry.ts';
+import type { Entry, FilePart, MessageEntry, Part } from './entry.ts';
 
 export type { FilePart, Part } from './entry.ts';
 
@@ -95,4 +95,12 @@ export function showBytes(bytes: number): string {
 /** The path of the stored output of an entry, as its text shows it. */
 export function outputPath(conversation: string, entry: string): string {
   return `@state/logs/tool-results/${conversation}/${entry}.json`;
+}
+
+const STORED = /@state\/logs\/tool-results\/[\w-]{1,128}\/([\w-]{1,128})\.json/g;
+
+/** The outputs of entries that the reasoning of an answer and the arguments of its calls name. */
+export function outputsBeside({ reasoning = '', tool_calls: calls = [] }: MessageEntry): string[] {
+  const texts = [reasoning, ...calls.map((call) => call.function.arguments)];
+  return texts.flatMap((text) => [...text.matchAll(STORED)].map(([, id = '']) => id));
 }

@@ -5,6 +5,7 @@ import {
   type Entry,
   filesOf,
   outputPath,
+  outputsBeside,
   partsOf,
   quotedHistory,
   type SeededMessage,
@@ -44,7 +45,7 @@ export async function forkConversation(
     );
   }
   for (const batch of batchesOf(entries.slice(0, at + 1), room / 2)) {
-    const copies = await Promise.all(batch.map((entry) => withOutput(entry, from, as, store)));
+    const copies = await Promise.all(batch.map((entry) => withOutputs(entry, from, as, store)));
     await submit(workers, as, { type: 'copy', entries: copies, from });
   }
   await submit(workers, as, { type: 'fork', from, at, by });
@@ -57,16 +58,21 @@ async function submit(workers: Parts['workers'], id: string, command: Command): 
   throw new ParleyError(code, `${id}: ${message}`, { hint });
 }
 
-async function withOutput(
+/** The stored outputs that it names are copied: its own one, and those of its reasoning and arguments (LARGE-2). */
+async function withOutputs(
   entry: Entry,
   from: string,
   as: string,
   { toolRecords }: Parts['store'],
 ): Promise<Entry> {
-  if ((entry.type !== 'message' && entry.type !== 'note') || entry.fullOutputPath === undefined) return entry;
-  const output = await toolRecords.readOutput(from, entry.id);
-  if (output !== null) await toolRecords.saveOutput(as, entry.id, output);
-  return { ...entry, fullOutputPath: outputPath(as, entry.id) };
+  if (entry.type !== 'message' && entry.type !== 'note') return entry;
+  const { fullOutputPath } = entry;
+  const beside = entry.type === 'message' ? outputsBeside(entry) : [];
+  for (const id of fullOutputPath === undefined ? beside : [entry.id, ...beside]) {
+    const output = await toolRecords.readOutput(from, id);
+    if (output !== null) await toolRecords.saveOutput(as, id, output);
+  }
+  return fullOutputPath === undefined ? entry : { ...entry, fullOutputPath: outputPath(as, entry.id) };
 }
 
 type Message = Readonly<Record<string, unknown>> & { readonly files?: readonly PostedFile[] | undefined };

@@ -19,3 +19,18 @@ it.each(['demo', 'logs', 'tool-results'])(
     expect(await daemon.store.toolRecords.readOutput('copy', answer?.id ?? '')).toBe(text);
   },
 );
+
+it('the copy has the stored arguments of a call, too', async () => {
+  await daemon.request('post', { conversation: 'demo', publisher: 'alice', content: 'go' });
+  const given = JSON.stringify({ text: 'word '.repeat(300_000) }); // become a file
+  daemon.calls[0]?.answer(null, [{ id: 'c', name: 'write', arguments: given }]);
+  await expect.poll(() => daemon.calls.length).toBe(2);
+  daemon.calls[1]?.answer('I could not.');
+  await daemon.workers.idle();
+  await daemon.request('fork', { conversation: 'demo', as: 'copy', publisher: 'alice' });
+  const called = ofType(await daemon.entries('copy'), 'message').flatMap(
+    ({ tool_calls }) => tool_calls ?? [],
+  );
+  const [, id = ''] = /([\w-]+)\.json/.exec(called[0]?.function.arguments ?? '') ?? [];
+  expect(await daemon.store.toolRecords.readOutput('copy', id)).toBe(given);
+});
