@@ -105,6 +105,7 @@ const MAX_NAME = 256;
  * LARGE-4  Opaque fields cannot be cut: if they are too large, the entry has their size instead.
  * LARGE-5  An append may have a text twice, for example in the result for the agent that asked. If it is too large for the
  *          store, the report is made again for half of the room, until it fits.
+ * LARGE-6  A report that does not fit without its long texts, for example for very many calls, is the failure of the turn instead.
  *
  * `hasAttached`: the turn has files for its next message.
  */

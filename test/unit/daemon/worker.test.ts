@@ -404,4 +404,18 @@ describe('commands that are too large for one append', () => {
     expect(await daemon.store.toolRecords.readOutput('demo', answer?.id ?? '')).toBe(text);
     expect(daemon.lines.filter((line) => line.startsWith('error'))).toEqual([]);
   });
+
+  it('fail the turn if they are reports that stay too large without long texts (LARGE-6)', async () => {
+    const worker = await daemon.workers.use('demo');
+    await worker.submit(postCommand('m1', 'one'));
+    daemon.faults.push(...Array.from({ length: 8 }, () => tooLarge));
+    daemon.calls[0]?.answer('short');
+    await expect.poll(() => worker.entries().at(-1)).toMatchObject({ outcome: 'failed' });
+    expect(worker.entries().at(-2)).toMatchObject({
+      partType: 'error',
+      content: expect.stringContaining('ANSWER_TOO_LARGE'),
+    });
+    await worker.submit(postCommand('m2', 'two'));
+    expect(daemon.calls).toHaveLength(2);
+  });
 });

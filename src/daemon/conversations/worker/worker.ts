@@ -383,7 +383,8 @@ export class ConversationWorker {
     try {
       return await this.submit(command);
     } catch (error) {
-      if (!isTooLarge(error) || !isOutcome(command) || room < SMALLEST_ROOM) throw error;
+      if (!isTooLarge(error) || !isOutcome(command)) throw error;
+      if (room < SMALLEST_ROOM) return this.submit(unkept(command, messageOf(error)));
       const { store, team, newId } = this.#daemon;
       const smaller = await keptReport(this.id, command, { store, team, newId, maxPayload: room / 2 });
       return this.#submitReport(smaller, room / 2);
@@ -398,6 +399,13 @@ export class ConversationWorker {
 /** The append is too large for the store. If it is a shared one (WORKER-1), single ones may fit. */
 function isTooLarge(error: unknown): boolean {
   return error instanceof ParleyError && error.code === 'APPEND_TOO_LARGE';
+}
+
+/** LARGE-6 */
+function unkept({ agent, turnId, duration, requestHash, upTo }: CallOutcome, why: string): CallOutcome {
+  const message = `The answer is too large to be stored, even without its long texts: ${why}. Ask for less at once.`;
+  const report = { agent, turnId, duration, requestHash, upTo, partial: '' };
+  return { type: 'model-failed', code: 'ANSWER_TOO_LARGE', message, ...report };
 }
 
 /** Of a model call: its texts can become files. */
