@@ -439,9 +439,13 @@ class Silence {
 
   constructor(seconds: number, turn: AbortSignal) {
     this.#over = linkedAbort(turn);
-    const message = `the agent reported nothing for ${seconds} s, so its prompt was cancelled`;
-    const hint = 'raise idleSeconds if it works that long without a sign; post again to continue';
-    const expire = () => this.#over.abort(new ParleyError('ACP_SILENT', message, { hint }));
+    const silent = () =>
+      new ParleyError(
+        'ACP_SILENT',
+        `the agent reported nothing for ${seconds} s, so its prompt was cancelled`,
+        { hint: 'raise idleSeconds if it works that long without a sign; post again to continue' },
+      );
+    const expire = () => this.#over.abort(silent());
     this.clock = new PausableTimers(() => [setTimeout(expire, seconds * 1_000)]);
   }
 
