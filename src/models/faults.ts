@@ -1,6 +1,7 @@
 import {
   cut,
   isRecord,
+  isShallow,
   type JsonRecord,
   parseJson,
   stringOf,
@@ -180,11 +181,12 @@ function errorTextOf(body: unknown, now: number): ErrorText {
   // OpenRouter: what the provider that it asked has answered, as JSON or text.
   const cause =
     raw === undefined ? null : errorTextOf(typeof raw === 'string' ? (parseJson(raw) ?? raw) : raw, now);
-  const text = `${said}${cause && cause.text !== '' ? ` (${stringOf(provider) || 'provider'}: ${cause.text})` : ''}`;
+  const shown = said || (cause || Object.keys(error).length === 0 ? '' : detailOf(error));
+  const text = `${shown}${cause && cause.text !== '' ? ` (${stringOf(provider) || 'provider'}: ${cause.text})` : ''}`;
   const codes = [error.code, error.type, error.status].filter((code) => typeof code === 'string').join(' ');
   const details = Array.isArray(error.details) ? error.details.filter(isRecord) : [];
   const status = [error.status, error.code, whole.status, whole.code].map(Number).find(isHttpStatus);
-  const searched = `${codes} ${said} ${cause?.searched ?? ''} ${details.length > 0 ? JSON.stringify(details) : ''}`;
+  const searched = `${codes} ${shown} ${cause?.searched ?? ''} ${details.length > 0 ? JSON.stringify(details) : ''}`;
   const named = isRecord(headers) ? resetAfter(lowerCase(headers), now) : undefined;
   return {
     text: textOf(text),
@@ -201,7 +203,8 @@ function isHttpStatus(value: number): boolean {
 
 function detailOf(detail: unknown): string {
   if (detail === undefined || detail === null) return '';
-  return typeof detail === 'string' ? detail : JSON.stringify(detail);
+  if (typeof detail === 'string') return detail;
+  return isShallow(detail) ? JSON.stringify(detail) : '';
 }
 
 /** Characters of an error text that are processed: it may have many megabytes. */

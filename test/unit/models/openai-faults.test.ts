@@ -195,9 +195,22 @@ describe('the text of an error', () => {
     [400, relayed('plain words'), /y \(provider: plain words\)/],
     [400, relayed({ detail: 'inner' }), /y \(provider: inner\)/],
     [400, relayed(''), /: y\. The request/],
+    [
+      400,
+      { success: false, errors: [{ code: 7000, message: 'No route' }] },
+      /400: .*No route.*\. The request/,
+    ],
+    [422, { object: 'error', message: { detail: [{ msg: 'Field required' }] } }, /422: .*Field required/],
+    [400, { error: { code: 'x', param: 'tools' } }, /400: \{"code":"x","param":"tools"\}\. The request/],
+    [400, {}, /400\. The request/],
   ])('the text of status %i and %j is shown', (status, body, message) => {
     expect(respond(status, body).message).toMatch(message);
   });
+});
+
+it('an error that is nested too deeply is reported without its text', () => {
+  const body = JSON.parse(`{"detail":${'['.repeat(50_000)}${']'.repeat(50_000)}}`);
+  expect(respond(400, body).message).toMatch(/400\. The request/);
 });
 
 describe('a network error', () => {
