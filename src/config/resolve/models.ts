@@ -227,7 +227,8 @@ function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: 
     model: usualModel,
     settings: ofProvider,
   } = PROVIDERS[provider];
-  const baseURL = model.baseURL ?? endpointFromEnvironment(input, provider, problems) ?? usual;
+  const given = model.baseURL ?? endpointFromEnvironment(input, provider, problems) ?? usual;
+  const baseURL = provider === 'anthropic' ? withVersion(given) : given.replace(/\/+$/, '');
   const inherited = model.baseURL === undefined ? variable(input.env, keyVariable) : undefined; // MODELS-2
   const own = model.apiKeys ?? (model.apiKey === undefined ? [] : [model.apiKey]);
   const apiKeys = own.length === 0 && inherited !== undefined ? [inherited] : own;
@@ -244,7 +245,7 @@ function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: 
   return {
     provider,
     dialect,
-    baseURL: baseURL.replace(/\/+$/, ''),
+    baseURL,
     apiKeys: apiKeys.map((key) => new Secret(key)),
     firstTokenMs: firstTokenSeconds === null ? null : firstTokenSeconds * 1_000,
     idleMs: idleSeconds * 1_000,
@@ -254,6 +255,12 @@ function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: 
       ? { price: keptForAnHour(settings.price) }
       : {}),
   };
+}
+
+/** Anthropic's own packages add the version, so its users and the documents of others name a URL without it. */
+function withVersion(url: string): string {
+  const plain = url.replace(/\/+$/, '');
+  return /\/v\d+$/.test(plain) || plain.includes('?') ? plain : `${plain}/v1`;
 }
 
 /** Prices of known models are those of a cache of five minutes; Anthropic takes twice the price of input for an hour. */

@@ -191,7 +191,7 @@ export const modelFileSchema = z
       )
       .optional()
       .describe(
-        `URL of the endpoint, with its version (default ${byProvider(({ urlVariable, baseURL }) => `${urlVariable}, else ${baseURL}`)})`,
+        `URL of the endpoint, with its version; anthropic adds /v1 to one without (default ${byProvider(({ urlVariable, baseURL }) => `${urlVariable}, else ${baseURL}`)})`,
       ),
     apiKey: z
       .string()

@@ -87,6 +87,23 @@ describe('a file without models', () => {
     expect(overridden?.price).not.toHaveProperty('above');
   });
 
+  it.each([
+    ['https://api.anthropic.com', 'https://api.anthropic.com/v1'],
+    ['http://127.0.0.1:4000/', 'http://127.0.0.1:4000/v1'],
+    ['https://api.z.ai/api/anthropic', 'https://api.z.ai/api/anthropic/v1'],
+    ['http://127.0.0.1:9/v1', 'http://127.0.0.1:9/v1'],
+    ['http://h/v2/?key=a', 'http://h/v2/?key=a'],
+  ])(
+    'the URL %s, written for the package of Anthropic, which adds the version, is %s',
+    async (url, baseURL) => {
+      const env = { ANTHROPIC_API_KEY: KEY, ANTHROPIC_BASE_URL: url };
+      const byVariable = await loadYaml('models: { default: { provider: anthropic } }', { env });
+      expect(byVariable.models.default).toMatchObject({ baseURL });
+      const byKey = `models: { default: { provider: anthropic, apiKey: k, baseURL: "${url}" } }`;
+      expect((await loadYaml(byKey)).models.default).toMatchObject({ baseURL });
+    },
+  );
+
   it('OPENAI_BASE_URL sets the endpoint of the default model', async () => {
     const env = { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1/' };
     const config = await load({}, { env });
