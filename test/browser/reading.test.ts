@@ -147,6 +147,32 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
       `[...document.querySelectorAll('.place')].find((one) => one.getBoundingClientRect().bottom > document.querySelector('.thread').getBoundingClientRect().top + 5)?.innerText.match(/number \\d+/)?.[0] ?? ''`,
     );
 
+  it('the thread does not move under a pressed button, and then follows its end', async () => {
+    await stage.post('pressed', `The first one.\n\n${'a line\n\n'.repeat(30)}`);
+    await stage.post('pressed', 'The second one.');
+    const page = await stage.look('#/c/pressed', { permissions: ['clipboard-read', 'clipboard-write'] });
+    const answer = message(page, 'Noted: The second one.');
+    await answer.hover();
+    const button = answer.getByRole('button', { name: /^Copy entry/ });
+    await button.hover();
+    await page.evaluate(
+      "addEventListener('click', ({ target }) => { window.clicked = target.closest('button')?.ariaLabel })",
+    );
+    await page.mouse.down();
+    await stage.post('pressed', `The third one.\n\n${'a line\n\n'.repeat(8)}`);
+    await expect
+      .poll(() => page.locator('article', { hasText: 'The third one.' }).count())
+      .toBeGreaterThan(0);
+    await page.waitForTimeout(200);
+    await page.mouse.up();
+    expect(await page.evaluate('window.clicked')).toMatch(/^Copy entry/);
+    await expect
+      .poll(() =>
+        page.locator('.thread').evaluate((one) => one.scrollHeight - one.clientHeight - one.scrollTop),
+      )
+      .toBeLessThan(5);
+  });
+
   itLong('the place in the thread is kept over switching, the timeline and a reload', async () => {
     const page = await stage.look('#/c/long');
     await message(page, 'number 399').waitFor();

@@ -86,8 +86,9 @@ export function useVirtualList(options: {
   const [list] = useState(() => new Virtualizer<HTMLElement, HTMLElement>(all));
   list.setOptions(all);
   // What changes above the view moves nothing in it, also while a person scrolls up, when the default leaves known heights alone.
+  // At the end it would scroll to a place that is not there yet, and do so when more has arrived.
   list.shouldAdjustScrollPositionOnItemSizeChange = ({ key, start, end }) =>
-    (list.itemSizeCache.has(key) ? end : start + 1) <= (list.scrollOffset ?? 0);
+    !list.isAtEnd() && (list.itemSizeCache.has(key) ? end : start + 1) <= (list.scrollOffset ?? 0);
   useEffect(() => list._didMount(), [list]);
   useLayoutEffect(() => list._willUpdate());
   return list;

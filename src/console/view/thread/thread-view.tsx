@@ -157,8 +157,9 @@ type List = ReturnType<typeof useVirtualList>;
 /**
  * Where the person reads.
  *
- * READING-1 At the end, the view follows new entries, unless a text in it is selected. A call at the end that waits for a person is
- *           shown from its beginning: its answers come after what would run.
+ * READING-1 At the end, the view follows new entries, unless a text in it is selected, and never under a pressed button, whose
+ *           click would be lost. A call at the end that waits for a person is shown from its beginning: its answers come after
+ *           what would run.
  * READING-2 Elsewhere it stays, also after switching and a reload, until the person or a link goes to another place. Messages
  *           that arrive meanwhile are counted, from the first whole load on.
  */
@@ -191,15 +192,16 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
     if (isAtEnd.current || !wasWhole.current) seen.current = thread.blocks.length;
     wasWhole.current ||= isWhole;
   });
-  const move = () => {
-    followed.current.hasMoved = true;
-    left.current = undefined;
+  const stay = () => {
+    const place = scroller.current;
+    const isHere = isAtEnd.current && !left.current;
+    if (place && isHere && !isSelectedIn(place)) follow(place, shown.current.blocks.length, followed.current);
   };
   useTimeout(() => (left.current = undefined), isWhole ? SETTLED_MS : null, [isWhole]);
-  useEffect(() => {
-    for (const name of MOVES)
-      scroller.current?.addEventListener(name, move, { passive: true, capture: true });
-  }, []);
+  useMoves(scroller, stay, () => {
+    followed.current.hasMoved = true;
+    left.current = undefined;
+  });
   useSignalEffect(() => {
     const place = selected.value;
     if (place === null) return;
@@ -226,9 +228,7 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
     const isKept = !isAtEnd.current && item && index !== undefined;
     keepReadingPlace(id, isKept ? { index, offset: Math.round(place.scrollTop - item.start) } : undefined);
   };
-  useSize(scroller, (place) => {
-    if (isAtEnd.current && !left.current) follow(place, thread.blocks.length, followed.current); // the field below grew
-  });
+  useSize(scroller, stay); // the field below grew
   const catchUp = () => {
     left.current = undefined;
     isAtEnd.current = true;
@@ -244,6 +244,16 @@ const SPACE_ABOVE = 80;
 const SETTLED_MS = 3_000;
 const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown', 'click'];
 
+function useMoves(scroller: RefObject<Element | null>, stay: () => void, move: () => void): void {
+  useEffect(() => {
+    for (const name of MOVES)
+      scroller.current?.addEventListener(name, move, { passive: true, capture: true });
+    const release = () => requestAnimationFrame(stay);
+    addEventListener('pointerup', release);
+    return () => removeEventListener('pointerup', release);
+  }, []);
+}
+
 /** Where the view was when it followed the end. */
 interface Followed {
   top: number;
@@ -254,6 +264,7 @@ interface Followed {
 
 /** Moves the view to the end (READING-1), if the person is not below the beginning of this call. */
 function follow(place: Element, count: number, followed: Followed): void {
+  if (place.matches(':active')) return;
   const call = callAtEnd(place, count);
   const hasMoved = followed.hasMoved && call === followed.call;
   const end = endOf(place, call);
