@@ -36,6 +36,7 @@ describe('tools of a client of `/v1`', () => {
       model: model.handler,
       agents: {
         pm: '---\nname: Pam\ndescription: plans\ntools: [fs_list]\n---\nPERSONA OF PAM',
+        lead: '---\nname: Lead\ndescription: leads\ntools: [ask, delegate]\n---\nPERSONA OF LEAD',
         shy: '---\nname: Shy\ndescription: takes no tools\nclientTools: false\n---\nPERSONA OF SHY',
       },
     }),
@@ -140,6 +141,34 @@ describe('tools of a client of `/v1`', () => {
       await lawful(last.conversation);
     },
   );
+
+  it('a message after a call and a question answers the question in the same conversation', async () => {
+    const asks = { name: 'ask', arguments: '{"question":"Which scale?"}' };
+    model.next = [{ text: 'Two things.', toolCalls: [call('Oslo'), asks] }, { text: 'It is 4 °C.' }];
+    const asked = [user('How cold?')];
+    const first = await ask(asked, { model: 'lead' });
+    const answered = [...asked, first.message, result(first.calls[0]?.id ?? '', '4')];
+    const waits = await ask(answered, { model: 'lead' });
+    expect(waits).toMatchObject({ finish: 'stop', message: { content: 'Which scale?' } });
+    const last = await ask([...answered, waits.message, user('Celsius')], { model: 'lead' });
+    expect(last).toMatchObject({ conversation: first.conversation, message: { content: 'It is 4 °C.' } });
+    await lawful(first.conversation);
+  });
+
+  it('a chat continues after a turn in which several agents spoke and the client’s tools were called', async () => {
+    const delegates = { name: 'delegate', arguments: '{"to":"pm","request":"Look"}' };
+    model.next = [{ toolCalls: [call('Oslo'), delegates] }, { text: 'I looked.' }, { text: 'Both done.' }];
+    const asked = [user('@lead Look for both')];
+    const body = { model: 'parley', user: 'both' };
+    const first = await ask(asked, body);
+    expect(first.message.content).toBe('I looked.');
+    const answered = [...asked, first.message, result(first.calls[0]?.id ?? '', '4')];
+    const last = await ask(answered, body);
+    expect(last.message.content).toBe('Both done.');
+    model.next = [{ text: 'You are welcome.' }];
+    const thanks = await ask([...answered, last.message, user('Thanks')], body);
+    expect(thanks.conversation).toBe(first.conversation);
+  });
 
   it('the exact request with a client’s tools can be explained, and demands what the client demands once', async () => {
     const from = provider.requests.length;

@@ -7,6 +7,7 @@ import { call, FAILS } from '../support/route-rules.ts';
 
 const BERN = { name: 'get_weather', arguments: { city: 'Bern' } };
 
+const GIVES = { name: 'handoff', arguments: { to: 'dev', summary: 'Weather.' } };
 const WHICH = { name: 'ask', arguments: { question: 'Which scale?' } };
 
 /** `/v1/responses` and `/v1/conversations` with the official OpenAI client, on a daemon in its own process. */
@@ -15,12 +16,13 @@ describe('the Responses API', () => {
   const project = sharedProject({
     settings: { retry: { attempts: 1 } },
     agents: {
-      lead: '---\nname: Lead\ntools: [ask]\n---\nYou lead.',
+      lead: '---\nname: Lead\ntools: [ask, handoff]\n---\nYou lead.',
       dev: '---\nname: Dev\n---\nYou build.',
     },
     script: [
       { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
       FAILS,
+      { when: { agent: 'lead', last: '/pass on/' }, reply: { tool_calls: [BERN, GIVES] } },
       { when: { agent: 'lead', last: '/unclear/' }, reply: { tool_calls: [BERN, WHICH, BERN] } },
       { when: { last: '/climates/' }, reply: { tool_calls: [BERN, BERN] } },
       { when: { last: '/weather/' }, reply: call('Let me see.', 'get_weather', { city: 'Bern' }) },
@@ -272,6 +274,19 @@ describe('the Responses API', () => {
       ({ role }) => role === 'tool',
     );
     expect(given.map(({ content }) => content).sort()).toEqual(['7', '7', 'Celsius']);
+  });
+
+  it('a response to the result of a call, read again, has what the agent said that got the turn', async () => {
+    const asked = await create('@lead pass on the weather', { tools: [WEATHER] });
+    const call_id =
+      asked.output.flatMap((one) => (one.type === 'function_call' ? [one.call_id] : [])).at(0) ?? '';
+    const input = [{ type: 'function_call_output' as const, call_id, output: '7' }];
+    const answered = await create(input, { tools: [WEATHER], previous_response_id: asked.id });
+    expect(answered).toMatchObject({ model: 'parley', output_text: 'Done by dev.' });
+    expect(await openai.responses.retrieve(answered.id)).toMatchObject({
+      model: 'parley',
+      output: answered.output,
+    });
   });
 
   it('a stream has the call of a tool of the caller as items and arguments, without a history of the server too', async () => {

@@ -96,8 +96,6 @@ export interface ProgressOptions {
   /** Agents of these posts that a person has stopped. */
   readonly stopped?: Stopped | undefined;
   readonly endsAtQuestion?: boolean;
-  /** With `endsAtQuestion`: not where a caller has answered its calls since. */
-  readonly passesCallers?: boolean;
   /** It does not end before this entry, which the same request appended. */
   readonly notBefore?: number | undefined;
   /** PROGRESS-5: no step before one of these. */
@@ -230,11 +228,7 @@ export class Progress {
     if (this.#isSilent) this.#utterances.observe(entry);
     else this.#emit(entry);
     if (!this.#isSilent && this.#isDone()) this.#finish(this.#ending);
-    else if (this.#options.endsAtQuestion && this.#watch.quiet && !this.#mayPass()) this.#endIfQuiet();
-  }
-
-  #mayPass(): boolean {
-    return this.#options.passesCallers === true && this.#calls.ofCallers(() => true).length > 0;
+    else if (this.#options.endsAtQuestion && this.#watch.quiet) this.#endIfQuiet();
   }
 
   #note(entry: Entry): void {

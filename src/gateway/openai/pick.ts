@@ -1,11 +1,18 @@
-import { contentOf, type Entry, type MessageEntry, quotedLines } from '../../conversation/index.ts';
+import {
+  type CallersCall,
+  contentOf,
+  type Entry,
+  type MessageEntry,
+  quotedLines,
+  wireCallId,
+} from '../../conversation/index.ts';
 import { cut } from '../../kernel/index.ts';
 import { callerCallId, callWithId, digest, openCallsOf } from '../client-ids.ts';
 import { refusedField } from '../fields.ts';
 import { type SentPart, withoutAddresses } from '../files.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask, conversationRows, orElse, type Row, readLog, readTail } from '../progress/ask.ts';
-import { approvalNotice, Reply } from './reply.ts';
+import { approvalNotice, lastResult, Reply } from './reply.ts';
 import { type ChatRequest, digestOf, type Past, plainText } from './request.ts';
 
 /**
@@ -285,18 +292,23 @@ function isContinuedBy(tail: readonly Entry[], request: Asked): boolean {
   const { history } = request;
   const exchange = newestExchange(tail, request);
   if (!exchange) return false;
-  const { meta, text, failed } = exchange;
+  const { meta, texts, failed } = exchange;
   if (failed && meta.history === digestOf(history)) return true; // a failed exchange is ignored
   const place = history.findLastIndex(({ role }) => role === 'user');
   const asked = history[place];
   if (!asked || !isAsked(exchange, asked.content ?? '')) return false;
   if (meta.history !== digestOf(history.slice(0, place))) return false;
-  const answered = history
+  const got = history
     .slice(place + 1)
-    .flatMap(({ role, content }) => (role === 'assistant' && content ? [content] : []));
-  const words = plainText(withoutAddresses(answered.join('\n\n')));
+    .flatMap(({ role, content }) => (role === 'assistant' && content ? [withoutAddresses(content)] : []));
+  const words = joined(got);
   // An approval may have been answered since: the log continues, the client's copy does not.
-  return words === plainText(text) || noticesIn(tail).some((notice) => words.endsWith(notice));
+  return words === joined(texts) || noticesIn(tail).some((notice) => words.endsWith(notice));
+}
+
+/** Clients differ in the spaces around a text, and in what they make of none. */
+function joined(texts: readonly string[]): string {
+  return texts.map(plainText).filter(Boolean).join('\n\n');
 }
 
 /** PICK-8 */
@@ -310,8 +322,8 @@ interface Exchange {
   readonly meta: ChatMeta;
   /** The caller's own text. */
   readonly asked: string;
-  /** The text of the answer. */
-  readonly text: string;
+  /** The answer: the text of each reply. */
+  readonly texts: readonly string[];
   readonly isOver: boolean;
   readonly failed: boolean;
 }
@@ -323,20 +335,44 @@ function newestExchange(tail: readonly Entry[], caller: Asked, key: string | nul
   const meta = post && metaOf(post, caller);
   if (post?.type !== 'message' || !meta) return key === null ? null : newestExchange(tail, caller);
   const agent = meta.model === ANYBODY ? null : meta.model;
-  const before = tail.slice(0, place);
-  const { typed } = caller;
-  const reply = new Reply(post.index, post.to ?? [], agent, before, { passesCallers: true, typed });
-  const said = reply.accept({ kind: 'entries', entries: tail.slice(place), isCurrent: true });
-  const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
   const asked = (post.content ?? '').slice(0, meta.length);
-  return {
-    post,
-    meta,
-    asked,
-    text,
-    isOver: reply.isOver,
-    failed: said.some(({ kind }) => kind === 'failed'),
-  };
+  return { post, meta, asked, ...answered(tail, place, agent, caller.typed) };
+}
+
+type Answered = Pick<Exchange, 'texts' | 'isOver' | 'failed'>;
+
+/** The replies to the post or result at a place, and then to the results of their calls, as a client got them. */
+function answered(
+  tail: readonly Entry[],
+  place: number,
+  agent: string | null,
+  typed: ReadonlySet<string>,
+): Answered {
+  const entries = tail.slice(place);
+  const [first] = entries;
+  if (first?.type !== 'message') return { texts: [], isOver: false, failed: false };
+  const { index, to = [], call } = first;
+  const notBefore = lastResult(entries) ?? index;
+  const given = entries.slice(0, notBefore - index + 1).filter((entry) => entry.type === 'message');
+  const turns = given.map(({ turnId = '', agentId = '' }) => ({ turnId, agent: agentId }));
+  const reply = new Reply(index, call ? [] : to, agent, tail.slice(0, place), {
+    typed,
+    notBefore,
+    ...(call && { turns }),
+  });
+  const { said } = reply.replay(entries);
+  const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
+  const failed = said.some(({ kind }) => kind === 'failed');
+  const calls = said.flatMap((one) => (one.kind === 'calls' ? one.calls : []));
+  const next = tail.findIndex((entry) => calls.some((one) => isResultOf(entry, one)));
+  const rest: Answered =
+    next < 0 ? { texts: [], isOver: reply.isOver, failed } : answered(tail, next, agent, typed);
+  return { ...rest, texts: [text, ...rest.texts] };
+}
+
+function isResultOf(entry: Entry, { place }: CallersCall): boolean {
+  if (entry.type !== 'message' || !entry.call) return false;
+  return wireCallId(entry.call) === wireCallId(place);
 }
 
 function newestPlace(tail: readonly Entry[], caller: ChatRequest, key: string | null): number {

@@ -64,10 +64,22 @@ interface ReplyOptions {
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
   /** It does not end before this entry. */
   readonly notBefore?: number | undefined;
-  /** REPLY-7: it continues where the caller has answered. */
-  readonly passesCallers?: boolean;
   /** Agents that have a schema for their answers. */
   readonly typed?: ReadonlySet<string>;
+}
+
+/**
+ * The last result that the request of the first of these entries, a post or a result, gave: of those of one append, which have
+ * one time, or after a post of those to earlier calls.
+ */
+export function lastResult(entries: readonly Entry[]): number | undefined {
+  const [first, ...more] = entries.filter((entry) => entry.type === 'message');
+  const isGiven = ({ call, author, createdAt }: MessageEntry) =>
+    call !== undefined &&
+    call.index < (first?.index ?? 0) &&
+    author.id === first?.author.id &&
+    (first.call === undefined || createdAt === first.createdAt);
+  return more.findLast(isGiven)?.index;
 }
 
 export class Reply {
@@ -102,14 +114,7 @@ export class Reply {
     agents: readonly string[],
     agent: string | null,
     before: readonly Entry[] = [],
-    {
-      stopped,
-      linesOf = fileLines,
-      turns,
-      passesCallers = false,
-      notBefore,
-      typed = new Set(),
-    }: ReplyOptions = {},
+    { stopped, linesOf = fileLines, turns, notBefore, typed = new Set() }: ReplyOptions = {},
   ) {
     this.#stopped = stopped;
     this.#index = index;
@@ -122,7 +127,6 @@ export class Reply {
       posts,
       before,
       stopped,
-      passesCallers,
       notBefore,
       endsAtQuestion: true,
       ...(turns && { turns }),
@@ -156,6 +160,18 @@ export class Reply {
       }
     }
     return this.drain();
+  }
+
+  /** Accepts a log from the post or result on, to the end of the reply; `length`: the entries until then. */
+  replay(entries: readonly Entry[]): { readonly said: readonly Said[]; readonly length: number } {
+    const said = [...this.drain()];
+    let length = 0;
+    for (; length < entries.length && !this.#isOver; length++)
+      said.push(
+        ...this.accept({ kind: 'entries', entries: entries.slice(length, length + 1), isCurrent: false }),
+      );
+    said.push(...this.accept({ kind: 'entries', entries: [], isCurrent: true }));
+    return { said, length };
   }
 
   /** Returns the pending output. */

@@ -13,7 +13,7 @@ import { actingFor, ask, cancelTurns, readLog, readTail, stoppedOf } from '../pr
 import { eventStream } from '../progress/event-stream.ts';
 import { stopping } from './completions.ts';
 import { ANYBODY, type AnsweredCall, pick, pickCalls, prefixOf } from './pick.ts';
-import { Reply, type Said } from './reply.ts';
+import { lastResult, Reply, type Said } from './reply.ts';
 import { asSent, type ChatRequest, type Past, type Sender, sentPast } from './request.ts';
 
 /**
@@ -254,29 +254,10 @@ export async function replyTo({
   return new Reply(index, agents, agent, before, {
     stopped,
     linesOf,
-    notBefore: await lastResult(daemon, conversation, index),
+    notBefore: lastResult(await readLog(daemon, conversation, index, index + 2 * MOST_RESULTS)),
     ...(turns && { turns }),
     typed: typed ?? (await typedAgents(routes)),
   });
-}
-
-/**
- * The last result that the request at this index gave: of those of one append, which have one time, or after a post of those
- * to earlier calls.
- */
-async function lastResult(
-  daemon: GatewayPort,
-  conversation: string,
-  index: number,
-): Promise<number | undefined> {
-  const entries = await readLog(daemon, conversation, index, index + 2 * MOST_RESULTS);
-  const [first, ...more] = entries.filter((entry) => entry.type === 'message');
-  const isGiven = ({ call, author, createdAt }: MessageEntry) =>
-    call !== undefined &&
-    call.index < index &&
-    author.id === first?.author.id &&
-    (first.call === undefined || createdAt === first.createdAt);
-  return more.findLast(isGiven)?.index;
 }
 
 async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {

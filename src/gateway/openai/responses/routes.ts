@@ -5,7 +5,7 @@ import type { Application, Request, RouteContext } from '../../context.ts';
 import { refusedField } from '../../fields.ts';
 import { type AddressOf, addressOf, baseOf } from '../../files.ts';
 import { requireAuthor } from '../../guard/access.ts';
-import { actingFor, ask, orElse, readLog } from '../../progress/ask.ts';
+import { actingFor, ask, orElse, readLog, readTail } from '../../progress/ask.ts';
 import { ANYBODY, isRepeated, repeatedAmong } from '../pick.ts';
 import {
   ANONYMOUS,
@@ -143,17 +143,18 @@ async function stored(
   if (post?.type !== 'message' || post.author.kind !== 'person') throw notFound(id);
   if (post.role !== 'user' && post.role !== 'tool') throw notFound(id);
   const { response = {} } = (post.meta ?? {}) as { response?: ResponseMeta };
-  const reply = await replyTo(await postedIn(context, routes, conversation, post));
-  const said = [...reply.drain()];
-  let length = 0;
-  for (const entry of entries) {
-    if (reply.isOver) break;
-    said.push(...reply.accept({ kind: 'entries', entries: [entry], isCurrent: false }));
-    length++;
-  }
-  said.push(...reply.accept({ kind: 'entries', entries: [], isCurrent: true }));
+  const posted = await postedIn(context, routes, conversation, post);
+  const reply = await replyTo(posted);
+  const { said, length } = reply.replay(entries);
   const created = Math.floor(Date.parse(post.createdAt) / 1_000);
-  const facts = { id, conversation, model: modelIn(post), created, isInBackground: false, meta: response };
+  const facts = {
+    id,
+    conversation,
+    model: posted.agent ?? ANYBODY,
+    created,
+    isInBackground: false,
+    meta: response,
+  };
   return { post, facts, outcome: outcomeIn(said), length, later: entries.slice(length) };
 }
 
@@ -161,14 +162,15 @@ function modelIn({ meta }: MessageEntry): string {
   return typeof meta?.model === 'string' ? meta.model : ANYBODY;
 }
 
-/** A post, or the result of a call: then the turn of that call continues. */
+/** A post, or the result of a call: then the turn of that call continues, and the model is that of its caller's post before. */
 async function postedIn(context: Request, routes: RouteContext, conversation: string, post: MessageEntry) {
-  const { index, to: agents = [], call } = post;
+  const { index, to: agents = [], call, turnId = '', agentId = '', author } = post;
   const place = { context, routes, conversation, index };
   if (!call) return { ...place, agents, agent: agentOf(modelIn(post)) };
-  const [asked] = await readLog(routes.daemon(context), conversation, call.index, call.index + 1);
-  const agent = asked?.author.id ?? '';
-  return { ...place, agents: [], agent, turns: [{ turnId: asked?.turnId ?? '', agent }] };
+  const before = await readTail(routes.daemon(context), conversation, index);
+  const asked = before.filter(isOfAPerson).findLast((one) => one.author.id === author.id);
+  const agent = asked ? agentOf(modelIn(asked)) : agentId;
+  return { ...place, agents: [], agent, turns: [{ turnId, agent: agentId }] };
 }
 
 /** The conversation that the request names by an earlier response (RESPONSE-STORED-2). */
