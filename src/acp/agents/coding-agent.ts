@@ -131,7 +131,8 @@ export class CodingAgent {
   readonly #sessions = new Map<string, string>();
   /** Conversations whose newest prompt was answered with an error. */
   readonly #failed = new Set<string>();
-  readonly #costs = new SessionCosts();
+  /** By session: its cost (ACP-USAGE-2). */
+  readonly #usd = new Map<string, number>();
   /** By conversation. */
   readonly #handling = new InOrder();
   /** By conversation: the calls of a turn that was taken back. */
@@ -232,7 +233,7 @@ export class CodingAgent {
       if (this.#opening !== opening) return;
       this.#opening = null;
       this.#sessions.clear();
-      this.#costs.clear();
+      this.#usd.clear();
     };
     opening.then(({ ended }) => ended.addEventListener('abort', forget, { once: true }), forget);
     return opening;
@@ -259,7 +260,7 @@ export class CodingAgent {
       if (isThere) return this.#keep(conversation, sessionId, false);
     }
     const made = await agent.request(methods.agent.session.new, where);
-    this.#costs.begin(made.sessionId);
+    this.#usd.set(made.sessionId, 0);
     return this.#keep(conversation, made.sessionId, true);
   }
 
@@ -272,7 +273,7 @@ export class CodingAgent {
     const { turn, updates, silence } = running;
     running.session = id;
     this.#running.set(id, running);
-    const costBefore = this.#costs.of(id);
+    const costBefore = this.#usd.get(id);
     const read = (file: FilePart) => this.#settings.files.read(turn.conversation, file.sha256);
     try {
       let usage: Usage | undefined;
@@ -316,7 +317,7 @@ export class CodingAgent {
         ...(thoughts !== '' && { reasoning: thoughts }),
         ...(calls.length > 0 && { reported: calls }),
         ...takePrompt(running),
-        ...(usage && { usage: { ...usage, ...usdBetween(costBefore, this.#costs.of(id)) } }),
+        ...(usage && { usage: { ...usage, ...usdBetween(costBefore, this.#usd.get(id)) } }),
       };
     } finally {
       this.#running.delete(id);
@@ -353,7 +354,8 @@ export class CodingAgent {
 
   /** Updates of a session that runs no turn are a replayed history, or come after a cancel. */
   #take(session: string, update: SessionUpdate): void {
-    this.#costs.take(session, update);
+    if (update.sessionUpdate === 'usage_update' && update.cost?.currency === 'USD')
+      this.#usd.set(session, update.cost.amount);
     const running = this.#running.get(session);
     if (running === undefined) return;
     if (running.turn.signal.aborted && !update.sessionUpdate.startsWith('tool_call')) return;
@@ -494,29 +496,6 @@ function addUsage(sum: Usage | undefined, answer: PromptResponse): Usage | undef
     outputTokens: (sum?.outputTokens ?? 0) + said + thought,
     ...plus('reasoningTokens', thought),
   };
-}
-
-/** The costs of the sessions of one process (ACP-USAGE-2). */
-class SessionCosts {
-  readonly #usd = new Map<string, number>();
-
-  /** `session/new` has cost nothing. */
-  begin(session: string): void {
-    this.#usd.set(session, 0);
-  }
-
-  take(session: string, update: SessionUpdate): void {
-    if (update.sessionUpdate !== 'usage_update' || update.cost?.currency !== 'USD') return;
-    this.#usd.set(session, update.cost.amount);
-  }
-
-  of(session: string): number | undefined {
-    return this.#usd.get(session);
-  }
-
-  clear(): void {
-    this.#usd.clear();
-  }
 }
 
 function usdBetween(before: number | undefined, after: number | undefined): { readonly usd?: number } {

@@ -29,12 +29,10 @@ import type {
   MigrationSource,
   MigrationTarget,
   StoreArchive,
-  StoreInspector,
 } from '../../persistence/index.ts';
 import { openStreamSource, openStreamTarget } from '../../persistence/jetstream/index.ts';
 import {
   checkFormat,
-  inspectFiles,
   keepAside,
   openFileArchive,
   openFileSource,
@@ -58,11 +56,6 @@ export async function composeLogReader(
   return entries;
 }
 
-/** Inspects a data directory. Takes no lock and changes nothing. */
-export function composeInspector(dataDirectory: string): StoreInspector {
-  return inspectFiles(dataDirectory);
-}
-
 /** Keeps a refused file, once per content; resolves to its path. */
 export async function composeQuarantine(
   dataDirectory: string,
@@ -84,7 +77,7 @@ export function composeOwnStore(dataDirectory: string): Promise<ConversationStor
   });
 }
 
-export { publishBackup } from '../../persistence/jsonl/index.ts';
+export { inspectFiles as composeInspector, publishBackup } from '../../persistence/jsonl/index.ts';
 
 export interface ArchiveOptions {
   /** The data directory: with streams, only for accepted tools. */

@@ -100,7 +100,7 @@ class OfferedTurns implements RemoteModel {
         if (outcome !== 'silent') return outcome;
         partial = offered.session.partial || partial;
         last = { kind: 'silent' };
-        this.#drop(request.turnId);
+        this.turnOver(request.turnId);
       } else if (offered.kind !== 'unanswered' && offered.kind !== 'refused') break;
     }
     const failed = failure(request.agent, last, partial, this.#options.silenceMs);
@@ -113,11 +113,11 @@ class OfferedTurns implements RemoteModel {
   }
 
   turnOver(turnId: string): void {
-    this.#drop(turnId);
+    this.#end(turnId, 'abort');
   }
 
   close(): void {
-    for (const turnId of [...this.#sessions.keys()]) this.#drop(turnId);
+    for (const turnId of [...this.#sessions.keys()]) this.turnOver(turnId);
   }
 
   /** The session whose agent waits for the results in this request. Sends it the results. */
@@ -126,7 +126,7 @@ class OfferedTurns implements RemoteModel {
     if (!session) return null;
     const results = resultsFor(request, session.pendingCalls ?? []);
     if (results && session.answer(results)) return session;
-    this.#drop(request.turnId);
+    this.turnOver(request.turnId);
     return null;
   }
 
@@ -197,26 +197,22 @@ class OfferedTurns implements RemoteModel {
         session.expectResults(event);
         return toolCalls(event, request);
       case 'final':
-        this.#end(request.turnId);
+        this.#end(request.turnId, 'done');
         return final(event, session.isOurs ? null : request);
       case 'failed':
       case 'invalid': {
-        this.#drop(request.turnId);
+        this.turnOver(request.turnId);
         return failed(event, request.agent, session.partial);
       }
     }
   }
 
   #aborted(request: ModelRequest, partial: string, soFar: AnswerSoFar = {}): ModelOutcome {
-    this.#drop(request.turnId);
+    this.turnOver(request.turnId);
     return { kind: 'aborted', partial: { content: partial, reasoning: '' }, ...soFar };
   }
 
-  #drop(turnId: string): void {
-    this.#end(turnId, 'abort');
-  }
-
-  #end(turnId: string, how: 'done' | 'abort' = 'done'): void {
+  #end(turnId: string, how: 'done' | 'abort'): void {
     this.#sessions.get(turnId)?.close(how);
     this.#sessions.delete(turnId);
   }
