@@ -7,23 +7,13 @@ import { layCable } from '../support/cable.ts';
 import { itLong } from '../support/long.ts';
 import type { Project } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { message, openItem, pressAlone, sharedStage, textOf, write } from './support.ts';
+import { importLong, message, openItem, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { NASTY } from './team.ts';
 
 /** Entries. */
 const LONG = hasLongTests ? 10_000 : 2_000;
 
-/** A conversation of earlier days, for `parley import`. */
-async function importLong(project: Project): Promise<void> {
-  const messages = Array.from({ length: LONG }, (_, index) => ({
-    role: index % 2 === 0 ? 'user' : 'assistant',
-    content: `message ${index}${index % 7 === 0 ? '\n\nwith a second paragraph\n\n- and a list' : ''}`,
-  }));
-  const file = join(project.root, 'long.json');
-  await writeFile(file, JSON.stringify(messages));
-  const { code, stderr } = await project.parley('import', file, '--conversation', 'long', '--agent', 'lead');
-  if (code !== 0) throw new Error(stderr);
-}
+const PARAGRAPHS = '\n\nwith a second paragraph\n\n- and a list';
 
 /** Runs in the page: counts the characters of code that become highlighted in each task. */
 const COUNT_HIGHLIGHTED = `
@@ -84,7 +74,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     settings: { tools: { project: 'project' } },
     before: async (project) => {
       await writeNastyFile(project);
-      await importLong(project);
+      await importLong(project, LONG, (index) => `message ${index}${index % 7 === 0 ? PARAGRAPHS : ''}`);
     },
   });
 

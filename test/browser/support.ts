@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { afterEach, expect } from 'vitest';
 import { ConsolePages, sharedBrowser } from '../support/browser.ts';
@@ -107,6 +109,22 @@ async function openStage({ before, token, ...options }: StageOptions): Promise<S
 }
 
 /** Waits until it is visible, and returns its text. */
+/** Imports a conversation of earlier days, `long`, with so many messages. */
+export async function importLong(
+  project: Project,
+  length: number,
+  contentOf = (index: number) => `message ${index}`,
+): Promise<void> {
+  const messages = Array.from({ length }, (_, index) => ({
+    role: index % 2 === 0 ? 'user' : 'assistant',
+    content: contentOf(index),
+  }));
+  const file = join(project.root, 'long.json');
+  await writeFile(file, JSON.stringify(messages));
+  const { code, stderr } = await project.parley('import', file, '--conversation', 'long', '--agent', 'lead');
+  if (code !== 0) throw new Error(stderr);
+}
+
 export async function textOf(locator: Locator): Promise<string> {
   await locator.waitFor({ state: 'visible' });
   return locator.innerText();

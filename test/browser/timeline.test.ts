@@ -1,25 +1,11 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
-import type { Project } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { message, sharedStage, textOf } from './support.ts';
+import { importLong, message, sharedStage, textOf } from './support.ts';
 
 const LONG = 5_000;
-
-async function importLong(project: Project): Promise<void> {
-  const messages = Array.from({ length: LONG }, (_, index) => ({
-    role: index % 2 === 0 ? 'user' : 'assistant',
-    content: `message ${index}`,
-  }));
-  const file = join(project.root, 'long.json');
-  await writeFile(file, JSON.stringify(messages));
-  const { code, stderr } = await project.parley('import', file, '--conversation', 'long', '--agent', 'lead');
-  if (code !== 0) throw new Error(stderr);
-}
 
 /** The elements of the timeline that are added, removed or changed from now on. */
 const watchChanges = (page: Page) =>
@@ -30,7 +16,7 @@ const watchChanges = (page: Page) =>
   })()`);
 
 describe.skipIf(chromiumPath === null)('the timeline of the console', () => {
-  const stage = sharedStage(hasLongTests ? { before: importLong } : {});
+  const stage = sharedStage(hasLongTests ? { before: (project) => importLong(project, LONG) } : {});
 
   const { post } = stage;
   itLong('the bar of a running turn grows while the turn runs', async () => {

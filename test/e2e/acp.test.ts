@@ -21,6 +21,20 @@ async function edit(project: Project, ...args: readonly string[]): Promise<Edito
   return untilTestEnds(editor);
 }
 
+/** With a session. */
+async function begin(project: Project) {
+  const editor = await edit(project);
+  return { editor, id: await editor.begin() };
+}
+
+/** The agent has begun a slow answer. */
+async function beginSlow(project: Project) {
+  const { editor, id } = await begin(project);
+  const ended = editor.prompt(id, 'slow');
+  await until(() => saidIn(editor.updates(id)) !== '');
+  return { editor, id, ended };
+}
+
 const typesIn = (editor: Editor, session: string) => [
   ...new Set(editor.updates(session).map(({ sessionUpdate }) => sessionUpdate)),
 ];
@@ -93,8 +107,7 @@ describe('an editor', () => {
   });
 
   it('a picture is posted as what it is, whatever the editor calls it, and replayed with its bytes', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
+    const { editor, id } = await begin(project);
     const data = PNG.toString('base64');
     const prompt = [{ type: 'image' as const, mimeType: 'audio/wav', data, uri: 'file:///shop/plan.png' }];
     await editor.agent.request(methods.agent.session.prompt, { sessionId: id, prompt });
@@ -109,8 +122,7 @@ describe('an editor', () => {
   });
 
   it('calls, their results and the agents that speak are told apart', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
+    const { editor, id } = await begin(project);
     expect(await editor.prompt(id, 'look around')).toBe('end_turn');
     expect(editor.updates(id)).toContainEqual({
       ...{ sessionUpdate: 'tool_call', toolCallId: 'c2_0', title: 'fs_list {"path":"@project/"}' },
@@ -187,8 +199,7 @@ describe('an editor', () => {
   });
 
   it('a request for permission is cancelled when the approval is answered elsewhere', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
+    const { editor, id } = await begin(project);
     const ended = editor.prompt(id, 'write');
     await until(() => editor.permissions.length === 1);
     const [pending] = (await project.client.request('approvals', { conversation: id })).approvals;
@@ -199,8 +210,7 @@ describe('an editor', () => {
   });
 
   it('a question ends the prompt, and the next prompt answers it', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
+    const { editor, id } = await begin(project);
     expect(await editor.prompt(id, 'unsure')).toBe('end_turn');
     expect(saidIn(editor.updates(id))).toBe('Which one?\n- a\n- b');
     expect(await editor.prompt(id, 'a')).toBe('end_turn');
@@ -212,10 +222,7 @@ describe('an editor', () => {
   });
 
   it('a cancelled prompt stops its turn, and the agent answers the next one', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
-    const ended = editor.prompt(id, 'slow');
-    await until(() => saidIn(editor.updates(id)) !== '');
+    const { editor, id, ended } = await beginSlow(project);
     await editor.agent.notify(methods.agent.session.cancel, { sessionId: id });
     expect(await ended).toBe('cancelled');
     const log = await entriesOf(project.client, id);
@@ -225,8 +232,7 @@ describe('an editor', () => {
   });
 
   it('a prompt that is cancelled while an approval waits ends the call that waits', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
+    const { editor, id } = await begin(project);
     const ended = editor.prompt(id, 'write');
     await until(() => editor.permissions.length === 1);
     await editor.agent.notify(methods.agent.session.cancel, { sessionId: id });
@@ -237,8 +243,7 @@ describe('an editor', () => {
   });
 
   it('a failed turn is an error that names its cause', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
+    const { editor, id } = await begin(project);
     await expect(editor.prompt(id, 'fail')).rejects.toThrow('out of order');
     expect(saidIn(editor.updates(id))).toBe('So far\n\n(lead: MODEL_ERROR: out of order)');
   });
@@ -318,8 +323,7 @@ describe('an editor', () => {
   });
 
   it('a cancelled prompt stops the agent of a later node of its run', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
+    const { editor, id } = await begin(project);
     await editor.agent.request(methods.agent.session.setMode, { sessionId: id, modeId: 'run:idle' });
     const ended = editor.prompt(id, 'Ship it');
     await until(() => saidIn(editor.updates(id)) !== '');
@@ -402,20 +406,14 @@ describe('an editor of a daemon that fails', () => {
   );
 
   itLong('a prompt continues and ends after the nats-server was away', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
-    const ended = editor.prompt(id, 'slow');
-    await until(() => saidIn(editor.updates(id)) !== '');
+    const { editor, id, ended } = await beginSlow(project);
     await project.nats.restart();
     expect(await ended).toBe('end_turn');
     expect(saidIn(editor.updates(id))).toContain(SLOW.reply.text);
   });
 
   itLong('a prompt continues and ends after `kill -9` of the daemon', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
-    const ended = editor.prompt(id, 'slow');
-    await until(() => saidIn(editor.updates(id)) !== '');
+    const { editor, id, ended } = await beginSlow(project);
     await project.daemon.kill9();
     await project.up();
     expect(await ended).toBe('end_turn');
@@ -424,8 +422,7 @@ describe('an editor of a daemon that fails', () => {
   });
 
   itLong('a prompt that is sent while no daemon runs is posted once it does', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
+    const { editor, id } = await begin(project);
     await project.daemon.kill9();
     const ended = editor.prompt(id, 'Hello');
     await until(() => saidIn(editor.updates(id)).includes('no daemon answers'));
@@ -435,10 +432,7 @@ describe('an editor of a daemon that fails', () => {
   });
 
   itLong('a prompt is cancelled while no daemon runs', async () => {
-    const editor = await edit(project);
-    const id = await editor.begin();
-    const ended = editor.prompt(id, 'slow');
-    await until(() => saidIn(editor.updates(id)) !== '');
+    const { editor, id, ended } = await beginSlow(project);
     await project.daemon.kill9();
     await editor.agent.notify(methods.agent.session.cancel, { sessionId: id });
     expect(await ended).toBe('cancelled');

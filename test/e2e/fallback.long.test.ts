@@ -20,6 +20,13 @@ const answersOf = (entries: readonly Entry[]) =>
     (entry): entry is EntryOf<'message'> => entry.type === 'message' && entry.role === 'assistant',
   );
 
+/** The first model refused, and the second one gave this answer. */
+function expectOneAttempt(entries: readonly Entry[], content: string): void {
+  const attempts = [{ code: 'UNAUTHORIZED', next: { model: 'second' } }];
+  expect(ofType(entries, 'attempt-failed')).toMatchObject(attempts);
+  expect(answersOf(entries)).toMatchObject([{ content, usage: { usd: 12 } }]);
+}
+
 /** CANDIDATES-3: what happens for each failure of the first model. */
 const CASES: Readonly<
   Record<string, { readonly reply: Reply; readonly code: string; readonly sent: number }>
@@ -316,21 +323,26 @@ describe('a fallback of another dialect', () => {
   });
 });
 
+/** The first model refuses; the second one is there. */
+async function refusedFirst(secondUrl: string, env: Record<string, string> = {}) {
+  const project = await openProject({
+    nats: {},
+    env,
+    model: () => REFUSED,
+    settings: (url) => ({
+      models: {
+        default: { ...modelAt(url), fallback: ['second'] },
+        second: { ...modelAt(secondUrl), price },
+      },
+    }),
+  });
+  return untilTestEnds(project);
+}
+
 describe('a daemon that is killed between two attempts', () => {
   it('a daemon that is killed before the second model is called asks it after its restart, and the log has one attempt and one answer', async () => {
     const second = untilTestEnds(await startFakeProvider([{ hang: 'before-headers' }, { text: 'late' }]));
-    const project = untilTestEnds(
-      await openProject({
-        nats: {},
-        model: () => REFUSED,
-        settings: (url) => ({
-          models: {
-            default: { ...modelAt(url), fallback: ['second'] },
-            second: { ...modelAt(second.url), price },
-          },
-        }),
-      }),
-    );
+    const project = await refusedFirst(second.url);
     const daemon = await project.up();
     const client = await project.connect();
     await client.post({ conversation: 'c', publisher: 'alice', content: 'hello' });
@@ -339,10 +351,7 @@ describe('a daemon that is killed between two attempts', () => {
 
     const restarted = await project.up();
     const entries = await followUntil(client, 'c', turnsEnded(1));
-    expect(ofType(entries, 'attempt-failed')).toMatchObject([
-      { code: 'UNAUTHORIZED', next: { model: 'second' } },
-    ]);
-    expect(answersOf(entries)).toMatchObject([{ content: 'late', usage: { usd: 12 } }]);
+    expectOneAttempt(entries, 'late');
     expect(project.provider.requests).toHaveLength(1);
     expect(second.requests).toHaveLength(2);
     expect(second.requests[1]?.body.equals(second.requests[0]?.body ?? Buffer.alloc(0))).toBe(true);
@@ -364,19 +373,7 @@ describe('a daemon that is killed between two attempts', () => {
     async ({ point, first }) => {
       const env: Record<string, string> = { PARLEY_CRASH_POINTS: point };
       const second = untilTestEnds(await startFakeProvider([{ text: 'once' }]));
-      const project = untilTestEnds(
-        await openProject({
-          nats: {},
-          env,
-          model: () => REFUSED,
-          settings: (url) => ({
-            models: {
-              default: { ...modelAt(url), fallback: ['second'] },
-              second: { ...modelAt(second.url), price },
-            },
-          }),
-        }),
-      );
+      const project = await refusedFirst(second.url, env);
       const daemon = await project.up('--allow-crash-points');
       const client = await project.connect();
       const posting = client
@@ -387,10 +384,7 @@ describe('a daemon that is killed between two attempts', () => {
       await posting;
       await project.up();
       const entries = await followUntil(client, 'c', turnsEnded(1));
-      expect(ofType(entries, 'attempt-failed')).toMatchObject([
-        { code: 'UNAUTHORIZED', next: { model: 'second' } },
-      ]);
-      expect(answersOf(entries)).toMatchObject([{ content: 'once', usage: { usd: 12 } }]);
+      expectOneAttempt(entries, 'once');
       expect([project.provider.requests.length, second.requests.length]).toEqual([first, 1]);
       expect(checkLog(await project.logFile('c'))).toEqual([]);
     },
@@ -411,10 +405,7 @@ describe('daemons that share the work', () => {
     await (await ownerOf(fleet, 'c')).kill9();
 
     const entries = await followUntil(fleet.client, 'c', turnsEnded(1));
-    expect(ofType(entries, 'attempt-failed')).toMatchObject([
-      { code: 'UNAUTHORIZED', next: { model: 'second' } },
-    ]);
-    expect(answersOf(entries)).toMatchObject([{ content: 'late', usage: { usd: 12 } }]);
+    expectOneAttempt(entries, 'late');
     expect(claimants(entries)).toHaveLength(2);
     expect([first.requests.length, second.requests.length]).toEqual([1, 2]);
     expect(second.requests[1]?.body.equals(second.requests[0]?.body ?? Buffer.alloc(0))).toBe(true);

@@ -13,6 +13,16 @@ describe('daemons on one server whose logs are shared', () => {
   const start = async (options: FleetOptions) => {
     fleet = untilTestEnds(await startFleet(options));
   };
+  /** The first request gets half of an answer, and the daemon waits for the rest. */
+  const startHalf = async (settings: FleetOptions['settings'] = {}) => {
+    await start({
+      count: 2,
+      settings,
+      handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
+    });
+    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await fleet.provider.waitForRequests(1);
+  };
 
   it('case 7: each conversation is served by one daemon, in the order of its posts', async () => {
     await start({ count: 2, settings: { sharing: { failureTimeoutMs: 10_000 } } });
@@ -58,12 +68,7 @@ describe('daemons on one server whose logs are shared', () => {
   });
 
   it('case 3: the work of a killed daemon is continued once, and the log records it', async () => {
-    await start({
-      count: 2,
-      handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
-    });
-    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await fleet.provider.waitForRequests(1);
+    await startHalf();
     await (await ownerOf(fleet, 'demo')).kill9();
     const entries = await followUntil(fleet.client, 'demo', turnsEnded(1));
     expect(checkLaws(entries)).toEqual([]);
@@ -107,13 +112,7 @@ describe('daemons on one server whose logs are shared', () => {
   );
 
   itLong('a daemon that stops is replaced without waiting for the failure timeout', async () => {
-    await start({
-      count: 2,
-      settings: { sharing: { failureTimeoutMs: 60_000 }, shutdown: { graceMs: 200 } },
-      handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
-    });
-    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await fleet.provider.waitForRequests(1);
+    await startHalf({ sharing: { failureTimeoutMs: 60_000 }, shutdown: { graceMs: 200 } });
     expect(await (await ownerOf(fleet, 'demo')).stop()).toBe(0);
     const entries = await followUntil(fleet.client, 'demo', turnsEnded(1));
     expect(said(entries)).toEqual(['hello', 'whole']);
@@ -123,12 +122,7 @@ describe('daemons on one server whose logs are shared', () => {
   itLong(
     'the outstanding work of stopped daemons continues at the next start, with posts from the meantime',
     async () => {
-      await start({
-        count: 2,
-        handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
-      });
-      await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-      await fleet.provider.waitForRequests(1);
+      await startHalf();
       for (const daemon of fleet.daemons) await daemon.kill9();
       const program = await connectToNats({ servers: fleet.nats.url });
       await program.jetstream().publish('parley.in.alice.other', 'are you there?');

@@ -3,6 +3,18 @@ import type { ConversationStore } from '../../src/persistence/index.ts';
 import { batch, entry } from '../contract/samples.ts';
 import { aProxy, aServer, aStore } from './jetstream-support.ts';
 
+/** The second append arrives, and its answer does not, if the connection is cut now. */
+async function slowAnswer() {
+  const server = await aServer();
+  const proxy = await aProxy(server);
+  const { log } = await (await aStore(proxy.url)).open('demo');
+  const other = await aStore(server.url);
+  await log.append(0, batch(0, 1));
+  proxy.slow(200);
+  const appending = log.append(1, batch(1, 1));
+  return { log, appending, opened: await seen(other, 2), proxy };
+}
+
 describe('an append whose acknowledgement is lost', () => {
   it('an append is stored once if the server is killed during it, again and again', async () => {
     const server = await aServer();
@@ -31,14 +43,7 @@ describe('an append whose acknowledgement is lost', () => {
   });
 
   it('an append whose answer was lost is found by its id, with what others appended after it', async () => {
-    const server = await aServer();
-    const proxy = await aProxy(server);
-    const { log } = await (await aStore(proxy.url)).open('demo');
-    const other = await aStore(server.url);
-    await log.append(0, batch(0, 1));
-    proxy.slow(200); // The append arrives, and its answer does not, as the connection is cut before.
-    const appending = log.append(1, batch(1, 1));
-    const opened = await seen(other, 2);
+    const { log, appending, opened, proxy } = await slowAnswer();
     const queued = log.append(2, batch(2, 1, 'queued behind it'));
     proxy.cut();
     expect(await opened.log.append(2, batch(2, 2, 'by another'))).toMatchObject({ kind: 'appended' });
@@ -50,14 +55,7 @@ describe('an append whose acknowledgement is lost', () => {
   });
 
   it("a lost answer makes the writer's state stale, so that nothing is appended after the entries of others", async () => {
-    const server = await aServer();
-    const proxy = await aProxy(server);
-    const { log } = await (await aStore(proxy.url)).open('demo');
-    const other = await aStore(server.url);
-    await log.append(0, batch(0, 1));
-    proxy.slow(200);
-    const appending = log.append(1, batch(1, 1));
-    const opened = await seen(other, 2);
+    const { log, appending, opened, proxy } = await slowAnswer();
     proxy.cut();
     expect(await opened.log.append(2, batch(2, 2, 'by another'))).toMatchObject({ kind: 'appended' });
     proxy.heal();

@@ -1,42 +1,47 @@
 import { describe, expect, it, vi } from 'vitest';
+import { ofType } from '../support/log.ts';
 import { aDaemon, aServer, aStore } from './jetstream-support.ts';
+
+async function twoDaemons() {
+  const { url } = await aServer();
+  const [one, two] = [await aDaemon(url, 'one'), await aDaemon(url, 'two')];
+  return { url, one, two, post: one.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' }) };
+}
+
+/** The first daemon reads that nothing is deleted, and keeps the conversation in memory. Then the other one deletes it. */
+async function deletedMeanwhile() {
+  const { one, two, post } = await twoDaemons();
+  await one.workers.use('demo');
+  await two.workers.delete('demo', post.position);
+  return { one, post };
+}
+
+async function firstMessage({ workers }: Awaited<ReturnType<typeof aDaemon>>) {
+  return ofType((await workers.use('demo')).entries(), 'message')[0]?.id;
+}
 
 describe('a post whose conversation another daemon deletes before it is appended', () => {
   it('a late post does not restore the deleted conversation (DELETE-3)', async () => {
-    const { url } = await aServer();
-    const [one, two] = [await aDaemon(url, 'one'), await aDaemon(url, 'two')];
-    const post = one.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
-    await one.workers.use('demo'); // reads that nothing is deleted, and stays in memory
-    await two.workers.delete('demo', post.position);
+    const { one, post } = await deletedMeanwhile();
     await expect(one.posts.deliver(post)).rejects.toMatchObject({ code: 'CONVERSATION_MOVED' });
     await one.posts.deliver(post); // as its token is delivered again
     expect((await one.workers.use('demo')).entries()).toEqual([]);
     expect(await one.store.exists('demo')).toBe(false);
     expect(one.calls.length).toBe(0);
-    const later = one.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' });
-    await one.posts.deliver(later);
-    const entries = (await one.workers.use('demo')).entries();
-    expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('m2');
+    await one.posts.deliver(one.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' }));
+    expect(await firstMessage(one)).toBe('m2');
   });
 
   it('a late post does not restore the deleted conversation after a claim before it either (DELETE-3)', async () => {
-    const { url } = await aServer();
-    const [one, two] = [await aDaemon(url, 'one'), await aDaemon(url, 'two')];
-    const post = one.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
-    await one.workers.use('demo'); // reads that nothing is deleted, and stays in memory
-    await two.workers.delete('demo', post.position);
+    const { one, post } = await deletedMeanwhile();
     await one.workers.submit('demo', { type: 'claim', daemon: 'one' });
     await one.posts.deliver(post);
-    const later = one.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' });
-    await one.posts.deliver(later);
-    const entries = (await one.workers.use('demo')).entries();
-    expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('m2');
+    await one.posts.deliver(one.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' }));
+    expect(await firstMessage(one)).toBe('m2');
   });
 
   it('a post that is appended while the other daemon removes the log does not restore the conversation (DELETE-3)', async () => {
-    const { url } = await aServer();
-    const [one, two] = [await aDaemon(url, 'one'), await aDaemon(url, 'two')];
-    const post = one.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
+    const { url, one, two, post } = await twoDaemons();
     const remove = two.store.delete.bind(two.store);
     vi.spyOn(two.store, 'delete').mockImplementationOnce(async (...request) => {
       await one.posts.deliver(post); // the other one has read that there is no log
@@ -47,8 +52,7 @@ describe('a post whose conversation another daemon deletes before it is appended
     const later = one.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' });
     await one.posts.deliver(later).catch(() => one.posts.deliver(later)); // its token is delivered again
     const { entries } = await (await aStore(url)).open('demo');
-    const messages = entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []));
-    expect(messages[0]).toBe('m2');
+    expect(ofType(entries, 'message')[0]?.id).toBe('m2');
   });
 
   it('a late deletion keeps a conversation that began after the request was received (DELETE-2)', async () => {
@@ -61,8 +65,7 @@ describe('a post whose conversation another daemon deletes before it is appended
     await daemon.workers.delete('demo', asked);
     await deliver('new');
     expect(await daemon.workers.delete('demo', asked)).toMatchObject({ existed: false });
-    const entries = (await daemon.workers.use('demo')).entries();
-    expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('new');
+    expect(await firstMessage(daemon)).toBe('new');
   });
 
   it('a late deletion keeps a conversation that a request began after it was received, and deletes the one that was there (DELETE-2)', async () => {
@@ -78,7 +81,6 @@ describe('a post whose conversation another daemon deletes before it is appended
     expect(await daemon.api.handle({ ...body, origin })).toMatchObject({ body: { existed: true } });
     expect(await post('new')).toMatchObject({ ok: true });
     expect(await daemon.api.handle({ ...body, origin })).toMatchObject({ body: { existed: false } });
-    const entries = (await daemon.workers.use('demo')).entries();
-    expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('new');
+    expect(await firstMessage(daemon)).toBe('new');
   });
 });

@@ -1,4 +1,4 @@
-import { PassThrough, Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { looksLikeAnAnswer, parseChatLine } from '../../../src/cli/chat/session.ts';
 import { ParleyError } from '../../../src/client/index.ts';
@@ -16,6 +16,7 @@ import {
   reportOf,
   start,
   started,
+  terminal,
   turn,
 } from './support.ts';
 
@@ -316,20 +317,17 @@ describe('the commands of a chat', () => {
 
   it('a typed yes while a call waits is asked about, and sent as a message when it is typed again', async () => {
     const daemon = waiting('ap1');
-    const stdin = Object.assign(new PassThrough(), { isTTY: true });
-    const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
-    const chunks: string[] = [];
-    stdout.on('data', (data: Buffer) => chunks.push(data.toString()));
-    const running = start(['chat', 'c'], { daemon, io: { stdin, stdout } });
-    await expect.poll(() => chunks.join('')).toContain('/approve ap1');
-    stdin.write('yes\r');
-    await expect.poll(() => chunks.join('')).toContain('/approve or /deny decides');
+    const { io, type, screen } = terminal();
+    const running = start(['chat', 'c'], { daemon, io });
+    await expect.poll(screen).toContain('/approve ap1');
+    type('yes\r');
+    await expect.poll(screen).toContain('/approve or /deny decides');
     expect(daemon.posts).toEqual([]);
-    stdin.write('yes\r');
+    type('yes\r');
     await expect.poll(() => daemon.posts.length).toBe(1);
-    stdin.write('/approve\r');
+    type('/approve\r');
     await expect.poll(() => answersOf(daemon).length).toBe(1);
-    stdin.write('\u0004');
+    type('\u0004');
     await running.done;
   });
 });

@@ -1,6 +1,5 @@
-import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { fakeDaemon, start } from './support.ts';
+import { fakeDaemon, start, terminal } from './support.ts';
 
 const DAY = 86_400_000;
 const row = (id: string, days: number) => {
@@ -24,19 +23,16 @@ function atTerminal(...more: string[]) {
 }
 
 function terminalWith(conversations: ReturnType<typeof row>[], ...more: string[]) {
-  const stdin = Object.assign(new PassThrough(), { isTTY: true });
-  const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
-  const chunks: string[] = [];
-  stdout.on('data', (data: Buffer) => chunks.push(data.toString()));
+  const { io, type, screen } = terminal();
   const daemon = fakeDaemon({
     conversations: { conversations, next: null },
     delete: { deleted: true, existed: true },
   });
-  const running = start(['rm', '--older-than', '90d', ...more], { daemon, io: { stdin, stdout } });
+  const running = start(['rm', '--older-than', '90d', ...more], { daemon, io });
   return {
     running,
-    type: (text: string) => stdin.write(text),
-    screen: () => chunks.join(''),
+    type,
+    screen,
     deleted: () =>
       daemon.requests.flatMap(({ endpoint, body }) =>
         endpoint === 'delete' ? (body as { conversation: string }).conversation : [],

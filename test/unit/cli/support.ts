@@ -200,6 +200,20 @@ export interface RunOptions {
   readonly isTerminal?: boolean;
 }
 
+/** Both ends of a terminal. */
+export function terminal() {
+  const stdin = Object.assign(new PassThrough(), { isTTY: true });
+  const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
+  const chunks: string[] = [];
+  stdout.on('data', (data: Buffer) => chunks.push(data.toString()));
+  return {
+    io: { stdin, stdout },
+    stdin,
+    type: (text: string) => stdin.write(text),
+    screen: () => chunks.join(''),
+  };
+}
+
 /** A running command that a test can watch and signal. */
 export interface Running {
   readonly done: Promise<Ran>;

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Entry, ParleyError } from '../../../src/client/index.ts';
 import {
@@ -15,6 +14,7 @@ import {
   posted,
   start,
   started,
+  terminal,
 } from './support.ts';
 
 /** Copies to the clipboard, clears the screen, and reverses what follows. */
@@ -22,10 +22,7 @@ const HOSTILE = 'x\u001b]52;c;QUJD\u0007\u009b2J\u202e';
 
 /** A chat at a terminal. */
 function atTerminal(log: readonly Entry[] = [], ...args: string[]) {
-  const stdin = Object.assign(new PassThrough(), { isTTY: true });
-  const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
-  const chunks: string[] = [];
-  stdout.on('data', (data: Buffer) => chunks.push(data.toString()));
+  const { io, stdin, type, screen } = terminal();
   const detail = { id: 'c', length: 0, phase: 'chat', mode: 'agent', activeAgent: null, agents: {} };
   const stop = (body: object) => {
     daemon.say(entryOf('agent-stopped', daemon.log.length, { agent: null, by: 'alice', ...body }));
@@ -40,16 +37,16 @@ function atTerminal(log: readonly Entry[] = [], ...args: string[]) {
     return posted(message, at, ['pm']);
   };
   daemon.say(...log);
-  const running = start(['chat', 'c', ...args], { daemon, io: { stdin, stdout } });
+  const running = start(['chat', 'c', ...args], { daemon, io });
   return {
     daemon,
     stdin,
     running,
-    type: (text: string) => stdin.write(text),
-    screen: () => chunks.join(''),
+    type,
+    screen,
     /** Without colours and cursor movements. */
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is taken out
-    text: () => chunks.join('').replaceAll(/\u001b\[[0-9;?]*[A-Za-z]/g, ''),
+    text: () => screen().replaceAll(/\u001b\[[0-9;?]*[A-Za-z]/g, ''),
     reading: () => !stdin.isPaused(),
   };
 }

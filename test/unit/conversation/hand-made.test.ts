@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import {
   AgentView,
@@ -7,28 +6,14 @@ import {
   Knowledge,
   viewOf,
 } from '../../../src/conversation/index.ts';
-import { runs } from '../../support/runs.ts';
 import { expectedCursor } from '../../support/view-oracle.ts';
 import { expectAsRuled, messagesOf, withoutBlock } from './core.ts';
-import { HandMade } from './hand-made.ts';
+import { handMadeLogs } from './hand-made.ts';
 
 // The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 /** Logs with delegations, questions, waits, handoffs, imports, and invalid entries that `decide` does not write. */
-
-const AGENTS = ['dev', 'pm', 'qa'];
-const dice = fc.array(fc.nat({ max: 4_799 }), { minLength: 20, maxLength: 260, size: 'max' });
-
-function logs(numRuns: number, check: (log: Entry[], agent: string) => void, importCalls = true): void {
-  fc.assert(
-    fc.property(dice, (numbers) => {
-      const { log } = new HandMade(numbers, importCalls);
-      for (const agent of AGENTS) check(log, agent);
-    }),
-    { numRuns: runs(Math.ceil(numRuns / 2)) },
-  );
-}
 
 /** The log lengths at which the agent makes a request or could make one. */
 function moments(log: readonly Entry[], agent: string): number[] {
@@ -47,7 +32,7 @@ describe('a log that others wrote', () => {
   it.each([false, true])(
     'V1 to V7, V10, V11: each incremental view is what the rules give (collapsed entries shown: %s)',
     (includeCollapsed) => {
-      logs(120, (log, agent) => {
+      handMadeLogs(60, (log, agent) => {
         const view = new AgentView(log, agent, { ...DEFAULT_VIEW_POLICY, includeCollapsed });
         for (const length of moments(log, agent))
           expectAsRuled(log.slice(0, length), agent, view.build(length), includeCollapsed);
@@ -56,7 +41,7 @@ describe('a log that others wrote', () => {
   );
 
   it('L6: an incremental view has the bytes of one built fresh', () => {
-    logs(60, (log, agent) => {
+    handMadeLogs(30, (log, agent) => {
       const view = new AgentView(log, agent, DEFAULT_VIEW_POLICY);
       for (const length of moments(log, agent))
         expect(messagesOf(view.build(length))).toEqual(messagesOf(viewOf(log.slice(0, length), agent)));
@@ -64,7 +49,7 @@ describe('a log that others wrote', () => {
   });
 
   it('V14: the cursor at the end of each turn is what the rule gives', () => {
-    logs(150, (log, agent) => {
+    handMadeLogs(75, (log, agent) => {
       const knowledge = new Knowledge(agent, { includeCollapsed: false });
       for (const entry of log) {
         if (entry.type !== 'turn-ended' || entry.agent !== agent || entry.outcome === 'waiting') continue;
@@ -76,8 +61,8 @@ describe('a log that others wrote', () => {
   });
 
   it('V9: without block and marker each request of a turn is a prefix of the next', () => {
-    logs(
-      100,
+    handMadeLogs(
+      50,
       (log, agent) => {
         const view = new AgentView(log, agent, DEFAULT_VIEW_POLICY);
         let before: string[] = [];
@@ -95,7 +80,7 @@ describe('a log that others wrote', () => {
   });
 
   it("L18: no view contains another agent's calls or results", () => {
-    logs(60, (log, agent) => {
+    handMadeLogs(30, (log, agent) => {
       const built = viewOf(log, agent);
       for (const part of [...built.history, ...built.tail]) {
         if (part.message.role !== 'tool' && !part.message.tool_calls) continue;

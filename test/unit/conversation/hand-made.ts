@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import type { Author, CallPlace, Entry, NewEntry } from '../../../src/conversation/index.ts';
+import { runs } from '../../support/runs.ts';
 
 /**
  * Makes logs that `decide` does not write, from a list of random numbers: parallel agents, delegations, questions,
@@ -337,4 +339,21 @@ export class HandMade {
   private agent(slug: Slug): Author {
     return { kind: 'agent', id: slug, name: slug };
   }
+}
+
+const dice = fc.array(fc.nat({ max: 4_799 }), { minLength: 20, maxLength: 260, size: 'max' });
+
+/** Checks random logs, once for each agent. */
+export function handMadeLogs(
+  numRuns: number,
+  check: (log: Entry[], agent: string) => void,
+  importCalls = true,
+): void {
+  fc.assert(
+    fc.property(dice, (numbers) => {
+      const { log } = new HandMade(numbers, importCalls);
+      for (const agent of AGENTS) check(log, agent);
+    }),
+    { numRuns: runs(numRuns) },
+  );
 }

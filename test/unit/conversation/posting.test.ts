@@ -109,6 +109,10 @@ describe('L4: an id is appended once', () => {
 
 describe("L17: a person cannot post under an agent's name", () => {
   const cards = [card('pm', { name: 'Project Manager' }), card('dev'), card('agent-x', { name: 'Agent X' })];
+  const postBy = (author: { id: string; name: string }) => {
+    const core = new Core({ ...rulesFor(), roster: createRoster(cards, 'pm') });
+    return core.do({ type: 'post', post: { id: 'x', content: 'x', author, delivery: 'steer' } });
+  };
 
   it.each([
     'Dev',
@@ -136,22 +140,18 @@ describe("L17: a person cannot post under an agent's name", () => {
     'D\u0435v',
     '\u0440m',
   ])('the name %j is refused', (name) => {
-    const core = new Core({ ...rulesFor(), roster: createRoster(cards, 'pm') });
-    const post = { id: 'x', content: 'x', author: { id: 'eve', name }, delivery: 'steer' } as const;
-    expect(core.do({ type: 'post', post })).toMatchObject({
+    expect(postBy({ id: 'eve', name })).toMatchObject({
       entries: [],
       reply: { kind: 'refused', refusal: { code: 'AUTHOR_IS_AN_AGENT' } },
     });
   });
 
   it.each(['pm', 'dev', 'DEV', 'agent-x'])('the publisher %j is refused under any name', (publisher) => {
-    const core = new Core({ ...rulesFor(), roster: createRoster(cards, 'pm') });
     for (const author of [
       { id: publisher, name: publisher },
       { id: `${publisher}/Ann`, name: 'Ann' },
     ]) {
-      const post = { id: 'x', content: 'x', author, delivery: 'steer' } as const;
-      expect(core.do({ type: 'post', post })).toMatchObject({
+      expect(postBy(author)).toMatchObject({
         entries: [],
         reply: {
           kind: 'refused',
@@ -164,9 +164,7 @@ describe("L17: a person cannot post under an agent's name", () => {
   it.each(['Devi', 'Agent Smith', 'agent', 'Dev Ops', 'Ann'])(
     "the name %j is accepted as a person's",
     (name) => {
-      const core = new Core({ ...rulesFor(), roster: createRoster(cards, 'pm') });
-      const post = { id: 'x', content: 'x', author: { id: 'eve', name }, delivery: 'steer' } as const;
-      expect(core.do({ type: 'post', post }).reply.kind).toBe('posted');
+      expect(postBy({ id: 'eve', name }).reply.kind).toBe('posted');
     },
   );
 });

@@ -58,7 +58,7 @@ export type Step = typeof stepArbitrary extends fc.Arbitrary<infer T> ? T : neve
 
 export const stepsArbitrary = fc.array(stepArbitrary, { minLength: 1, maxLength: 45, size: 'max' });
 
-function pickFrom<T>(list: readonly T[], at: number): T | undefined {
+export function pickFrom<T>(list: readonly T[], at: number): T | undefined {
   return list.length === 0 ? undefined : list[at % list.length];
 }
 

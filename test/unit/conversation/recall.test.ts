@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import {
   DEFAULT_VIEW_POLICY,
@@ -11,10 +10,9 @@ import {
   SYSTEM_AUTHOR,
   viewOf,
 } from '../../../src/conversation/index.ts';
-import { runs } from '../../support/runs.ts';
 import { expectedView } from '../../support/view-oracle.ts';
 import { partsOf } from './core.ts';
-import { HandMade } from './hand-made.ts';
+import { handMadeLogs } from './hand-made.ts';
 import {
   ALICE,
   answerTo,
@@ -409,19 +407,6 @@ describe('a hit', () => {
 // The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
-const AGENTS = ['dev', 'pm', 'qa'];
-const dice = fc.array(fc.nat({ max: 4_799 }), { minLength: 20, maxLength: 260, size: 'max' });
-
-function logs(numRuns: number, check: (log: Entry[], agent: string) => void): void {
-  fc.assert(
-    fc.property(dice, (numbers) => {
-      const { log } = new HandMade(numbers);
-      for (const agent of AGENTS) check(log, agent);
-    }),
-    { numRuns: runs(numRuns) },
-  );
-}
-
 function readAll(log: readonly Entry[], agent: string): { indexes: number[]; text: string } {
   const texts = pages(log, { from: 0 }, {}, agent);
   return { indexes: indexesIn(texts), text: texts.join('\n') };
@@ -453,14 +438,14 @@ function ruled(log: readonly Entry[], agent: string): number[] {
 
 describe('recall in any log, by each of its agents', () => {
   it('L18 V1 V5: recall returns exactly what the views of that agent contain, or will contain without a trigger', () => {
-    logs(60, (log, agent) => {
+    handMadeLogs(60, (log, agent) => {
       if (log.length === 0) return;
       expect(readAll(log, agent).indexes).toEqual(ruled(log, agent));
     });
   });
 
   it('recall returns every message of a view in its words', () => {
-    logs(40, (log, agent) => {
+    handMadeLogs(40, (log, agent) => {
       if (log.length === 0) return;
       const { text, indexes } = readAll(log, agent);
       for (const { kind, entries, message } of partsOf(viewOf(log, agent))) {

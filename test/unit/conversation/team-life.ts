@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { CallModel } from './core.ts';
+import { pickFrom } from './random-steps.ts';
 import { type Called, PERSON, TeamCore } from './team-core.ts';
 
 /** Random steps of a team: agents hand over, delegate, ask and fail; people post, stop, resume; the process crashes. */
@@ -101,10 +102,6 @@ export function teamOf(
 ): TeamCore {
   const core = new TeamCore({ ...sizes, slugs: SLUGS.slice(0, sizes.agents) }, check);
   return core;
-}
-
-function pickFrom<T>(list: readonly T[], at: number): T | undefined {
-  return list.length === 0 ? undefined : list[at % list.length];
 }
 
 function slugsOf(core: TeamCore): string[] {

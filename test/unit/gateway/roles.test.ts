@@ -13,6 +13,15 @@ const TOKENS: readonly Token[] = [
   { role: 'operate', secret: 'operates', publisher: null },
 ];
 
+type FakeDaemon = ReturnType<typeof createFakeDaemon>;
+
+/** Of an empty daemon that takes each post. */
+const answerChats: FakeDaemon['answer'] = ({ endpoint }) => {
+  if (endpoint === 'agents') return { ok: true, body: { agents: [] } };
+  if (endpoint === 'conversations') return { ok: true, body: { conversations: [], next: null } };
+  return { ok: true, body: { conversation: 'demo', id: 'x', index: 0, agents: [], duplicate: false } };
+};
+
 describe('the roles of routes', () => {
   let gateway: Gateway | null = null;
   afterEach(async () => {
@@ -105,12 +114,7 @@ describe('the roles of routes', () => {
     }
     expect((await post(messages, { content: 'x' })).status).toBe(201);
     expect((await post(messages, { content: 'x', author: { name: 'Alice' } })).status).toBe(201);
-    daemon.answer = ({ endpoint }) =>
-      endpoint === 'agents'
-        ? { ok: true, body: { agents: [] } }
-        : endpoint === 'conversations'
-          ? { ok: true, body: { conversations: [], next: null } }
-          : { ok: true, body: { conversation: 'demo', id: 'x', index: 0, agents: [], duplicate: false } };
+    daemon.answer = answerChats;
     await post('/v1/chat/completions', { model: 'parley', messages: [{ role: 'user', content: 'x' }] });
     const call = { name: 'post', arguments: { content: 'x' } };
     await post(
@@ -130,12 +134,7 @@ describe('the roles of routes', () => {
     );
     const daemon = createFakeDaemon();
     gateway = (await openGateway({ tokens }, daemon)).gateway;
-    daemon.answer = ({ endpoint }) =>
-      endpoint === 'agents'
-        ? { ok: true, body: { agents: [] } }
-        : endpoint === 'conversations'
-          ? { ok: true, body: { conversations: [], next: null } }
-          : { ok: true, body: { conversation: 'demo', id: 'x', index: 0, agents: [], duplicate: false } };
+    daemon.answer = answerChats;
     for (const { secret } of tokens)
       await fetch(`${gateway.url}/v1/chat/completions`, {
         method: 'POST',
