@@ -1,3 +1,4 @@
+import { isCount } from '../kernel/index.ts';
 import type { StreamPosition } from './post.ts';
 
 /**
@@ -141,7 +142,7 @@ export function parseSettledRecord(text: string): SettledRecord | null {
     const { stream, by, settled, before, last, reader } = JSON.parse(text);
     if (typeof stream !== 'string' || typeof by?.id !== 'string' || typeof by.name !== 'string') return null;
     if (!isSettled(settled) || !(before === null || isSettled(before))) return null;
-    if (last !== null && !(isSequence(last?.sequence) && /^\d+$/.test(last.time))) return null;
+    if (last !== null && !(isCount(last?.sequence) && /^\d+$/.test(last.time))) return null;
     return { stream, by, settled, before, last, reader: typeof reader === 'string' ? reader : null };
   } catch {
     return null;
@@ -150,11 +151,7 @@ export function parseSettledRecord(text: string): SettledRecord | null {
 
 function isSettled(value: unknown): value is Settled {
   const { upTo, open } = (value ?? {}) as Partial<Settled>;
-  return isSequence(upTo) && Array.isArray(open) && open.every(isSequence);
-}
-
-function isSequence(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
+  return isCount(upTo) && Array.isArray(open) && open.every(isCount);
 }
 
 /** How far a stream was read when its messages are settled out of order. */

@@ -25,6 +25,7 @@ import {
   messageOf,
   ParleyError,
   readArguments,
+  resultText,
   sleep,
 } from '../kernel/index.ts';
 import { type FollowEvent, type PostingClient, postAndFollow } from './follow.ts';
@@ -351,12 +352,7 @@ async function resultOf(
 function sent(result: unknown): Result {
   if (isRecord(result) && Array.isArray(result.files)) {
     const { content, files } = result;
-    return { content: textOf(content), parts: files as readonly FilePart[] };
+    return { content: resultText(content), parts: files as readonly FilePart[] };
   }
-  return { content: textOf(result) };
-}
-
-function textOf(result: unknown): string {
-  if (typeof result === 'string') return result;
-  return result === undefined ? '' : (JSON.stringify(result) ?? String(result));
+  return { content: resultText(result) };
 }

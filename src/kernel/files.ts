@@ -66,7 +66,6 @@ export const FULL_DISK_BYTES = 2 * 1_024 * 1_024;
 /** Bytes. With less free space `parley doctor` warns. */
 export const LOW_DISK_BYTES = 100 * 1_000 * 1_000;
 
-/** On the disk of this directory. */
 export async function freeBytes(directory: string): Promise<number> {
   const disk = await statfs(directory);
   return disk.bavail * disk.bsize;

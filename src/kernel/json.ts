@@ -23,12 +23,22 @@ export function isJson(text: string): boolean {
   return parseJson(text) !== undefined;
 }
 
+/** A string as it is, else JSON; nothing for `undefined`. */
+export function resultText(result: unknown): string {
+  if (typeof result === 'string') return result;
+  return result === undefined ? '' : (JSON.stringify(result) ?? String(result));
+}
+
 /** JSON of unknown shape. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
 /** Empty: it is no text. */
 export function stringOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
+}
+
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
 export function isRecord(value: unknown): value is JsonRecord {

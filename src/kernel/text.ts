@@ -21,10 +21,10 @@ export function wellFormed(text: string): string {
   return text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
 }
 
-/** Decodes UTF-8 and removes a byte order mark; null: not UTF-8. */
-export function decodeUtf8(bytes: Uint8Array): string | null {
+/** Decodes UTF-8; null: not UTF-8. A byte order mark is removed, unless the text `keepsMark`. */
+export function decodeUtf8(bytes: Uint8Array, { keepsMark = false } = {}): string | null {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: keepsMark }).decode(bytes);
   } catch {
     return null; // `decode` throws on other bytes only
   }

@@ -264,7 +264,3 @@ class WholeCharacters {
     return wellFormed(held);
   }
 }
-
-export function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
-}

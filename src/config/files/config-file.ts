@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isRecord } from '../../kernel/index.ts';
 import {
   isSame,
   type KeyPath,
@@ -16,7 +17,6 @@ import { type Environment, variable } from '../schema/setting-sources.ts';
 import { type Checkable, check } from './check.ts';
 import { readIfThere } from './read-file.ts';
 import {
-  isMapping,
   missingVariable,
   parseMapping,
   type Substitution,
@@ -92,7 +92,7 @@ async function isThere(path: string): Promise<boolean> {
 
 /** `limits:` with every line below it commented out is null, and counts as absent. */
 function withoutEmptySections(data: unknown): Record<string, unknown> {
-  if (!isMapping(data)) return {};
+  if (!isRecord(data)) return {};
   return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== null));
 }
 

@@ -11,7 +11,7 @@ import {
   visit,
   type YAMLError,
 } from 'yaml';
-import { isShallow, MAX_DEPTH, messageOf } from '../../kernel/index.ts';
+import { isRecord, isShallow, MAX_DEPTH, messageOf } from '../../kernel/index.ts';
 import { type KeyPath, keyText, type Problem, type Problems, show } from '../problems.ts';
 import type { Environment } from '../schema/setting-sources.ts';
 
@@ -48,7 +48,7 @@ export function parseMapping(file: string, text: string, problems: Problems, fir
   const data = plainData(document, file, problems);
   if (data === undefined) return unreadable;
   if (data === null) return empty;
-  if (!isMapping(data)) {
+  if (!isRecord(data)) {
     problems.add({ source: file, seen: show(data), expected: 'a mapping (lines of `key: value`)' });
     return unreadable;
   }
@@ -121,7 +121,6 @@ function openQuote(document: Document, end: number): number | null {
   return found;
 }
 
-/** The path of the key at that offset. */
 function keyAt(document: Document, offset: number): KeyPath | null {
   let found: KeyPath | null = null;
   visit(document, {
@@ -169,10 +168,6 @@ function locateKey(document: Document, path: KeyPath, place: (offset: number) =>
   return isNode(pair?.key) && pair.key.range ? place(pair.key.range[0]) : null;
 }
 
-export function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** `${NAME}`; `$${NAME}` is an escape for it. */
 const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
@@ -195,7 +190,7 @@ export function substitute(
 ): unknown {
   if (typeof data === 'string') return substituteText(data, env, found, path);
   if (Array.isArray(data)) return data.map((value, place) => substitute(value, env, found, [...path, place]));
-  if (!isMapping(data)) return data;
+  if (!isRecord(data)) return data;
   const entries = Object.entries(data);
   return Object.fromEntries(
     entries.map(([key, value]) => [key, substitute(value, env, found, [...path, key])]),

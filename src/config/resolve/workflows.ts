@@ -10,10 +10,10 @@ import {
   type Workflow,
   type WorkflowNode,
 } from '../../conversation/index.ts';
-import { type JsonRecord, nearest } from '../../kernel/index.ts';
+import { isRecord, type JsonRecord, nearest } from '../../kernel/index.ts';
 import { check } from '../files/check.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
-import { isMapping, parseMapping, type YamlSource } from '../files/yaml-file.ts';
+import { parseMapping, type YamlSource } from '../files/yaml-file.ts';
 import { didYouMean, type KeyPath, overlap, type Problems, show } from '../problems.ts';
 import type { ToolsConfig } from '../schema/config.ts';
 import { toolName } from '../schema/tools-file.ts';
@@ -83,7 +83,7 @@ class WorkflowReader {
     this.#source = source;
     this.#surroundings = surroundings;
     this.#problems = problems;
-    this.#nodeNames = isMapping(source.data.nodes) ? Object.keys(source.data.nodes) : [];
+    this.#nodeNames = isRecord(source.data.nodes) ? Object.keys(source.data.nodes) : [];
   }
 
   read(): Workflow | null {

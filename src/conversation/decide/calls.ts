@@ -49,10 +49,7 @@ type Handler<N extends ConversationToolName> = (
 /** Begins one call of an assistant entry that was just appended. */
 export function beginCall(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
   const cut = cutIn(builder, call);
-  if (cut) {
-    refuse(builder, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut));
-    return;
-  }
+  if (cut) return void refuse(builder, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut));
   const card = builder.roster.agents.get(turn.agent);
   const setting = settingAt(builder.state, call.upTo, turn.agent);
   const available = card ? availableTools(card, setting, builder.context.workflows) : [];
@@ -132,10 +129,7 @@ function withArguments<N extends ConversationToolName>(
 
 const setPhase: Handler<'set_phase'> = (builder, turn, call, { phase, reason }) => {
   const illegal = illegalPhase(builder, phase);
-  if (illegal) {
-    refuse(builder, turn, call, 'ILLEGAL_PHASE', illegal);
-    return;
-  }
+  if (illegal) return void refuse(builder, turn, call, 'ILLEGAL_PHASE', illegal);
   enterPhase(builder, turn, phase, reason);
   addResult(builder, turn, call, { content: `The phase is now ${phase}.` });
 };
@@ -165,21 +159,12 @@ function enterPhase(builder: DecisionBuilder, turn: Turn, phase: string, reason:
 
 const delegate: Handler<'delegate'> = (builder, turn, call, { to: named, request, schema }) => {
   const found = receiver(builder, turn, named);
-  if ('fault' in found) {
-    refuse(builder, turn, call, found.fault.code, found.fault.message);
-    return;
-  }
+  if ('fault' in found) return void refuse(builder, turn, call, found.fault.code, found.fault.message);
   const to = found.slug;
   const refusal = unreachable(builder, turn, to) ?? delegationCircle(builder, turn, to);
-  if (refusal) {
-    refuse(builder, turn, call, refusal.code, refusal.message);
-    return;
-  }
+  if (refusal) return void refuse(builder, turn, call, refusal.code, refusal.message);
   const fault = schema && builder.context.tools.schemaFault?.(schema);
-  if (fault) {
-    refuse(builder, turn, call, 'INVALID_ARGUMENTS', `delegate: schema: ${fault}`);
-    return;
-  }
+  if (fault) return void refuse(builder, turn, call, 'INVALID_ARGUMENTS', `delegate: schema: ${fault}`);
   builder.add({
     type: 'delegation-requested',
     author: builder.agentAuthor(turn.agent),
@@ -225,20 +210,14 @@ function handOff(
 const hire: Handler<'hire'> = (builder, turn, call, given) => {
   const author = builder.agentAuthor(turn.agent);
   const refused = addHired(builder, author, makerOf(builder, turn, call), given);
-  if (refused) {
-    refuseWith(builder, turn, call, refused);
-    return;
-  }
+  if (refused) return refuseWith(builder, turn, call, refused);
   addResult(builder, turn, call, { content: `${given.slug} is part of this conversation now.` });
 };
 
 const dismiss: Handler<'dismiss'> = (builder, turn, call, given) => {
   const author = builder.agentAuthor(turn.agent);
   const refused = addDismissed(builder, author, makerOf(builder, turn, call), given);
-  if (refused) {
-    refuseWith(builder, turn, call, refused);
-    return;
-  }
+  if (refused) return refuseWith(builder, turn, call, refused);
   addResult(builder, turn, call, { content: `${given.agent} is dismissed.` });
 };
 

@@ -29,6 +29,11 @@ function joins(from: number, to: number, mayJoin: (index: number) => boolean): b
   return true;
 }
 
+/** `1, 3 to 5`. */
+export function rangesText(ranges: Ranges): string {
+  return ranges.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`)).join(', ');
+}
+
 /** Whether ranges contain an index, without listing them. */
 export function isWithin(ranges: Ranges): (index: number) => boolean {
   const joined: [number, number][] = [];

@@ -2,6 +2,7 @@ import { foldCase, type Refusal, refusal } from '../../kernel/index.ts';
 import { reportedText } from '../log/answer.ts';
 import { type Entry, type MessageEntry, wireCallId } from '../log/entry.ts';
 import { fileLine, filesOf } from '../log/parts.ts';
+import { rangesOf, rangesText } from '../log/ranges.ts';
 import { attribution, escapeMarkers, escapeRecalled } from '../text/text.ts';
 import { AgentView, type ViewPolicy } from '../view/view.ts';
 
@@ -73,7 +74,7 @@ function* readRange(
   { to: asked, offset = 0 }: RecallRequest,
 ): Generator<void, string | Refusal> {
   const lines: string[] = [];
-  const skipped = new IndexRanges();
+  const skipped: number[] = [];
   let space = RECALL_CHARACTERS;
   let next: object | null = null;
   for (let index = from; index <= to && next === null; index++) {
@@ -82,7 +83,7 @@ function* readRange(
     const start = index === from ? offset : 0;
     if (start > 0 && start >= (entry?.text.length ?? 0)) return pastTheText(index, start, entry);
     if (entry === null) {
-      skipped.add(index);
+      skipped.push(index);
       continue;
     }
     const rest = pieceOf(entry, start, Number.POSITIVE_INFINITY);
@@ -97,7 +98,8 @@ function* readRange(
       next = { from: index, to, offset: piece.end };
     }
   }
-  if (!skipped.isEmpty) lines.push(`--- entries with nothing that you can be shown: ${skipped}`);
+  const unshown = rangesText(rangesOf(skipped, () => false));
+  if (unshown !== '') lines.push(`--- entries with nothing that you can be shown: ${unshown}`);
   if (next) lines.push(`--- recall continues: call it again with ${JSON.stringify(next)}`);
   else if (asked !== undefined && asked > to) lines.push(`--- entry ${to} is the last one`);
   return lines.join('\n');
@@ -132,25 +134,6 @@ function isInsideCharacter(text: string, at: number): boolean {
   const unit = text.charCodeAt(at);
   const before = text.charCodeAt(at - 1);
   return unit >= 0xdc00 && unit <= 0xdfff && before >= 0xd800 && before <= 0xdbff;
-}
-
-/** Ascending indexes as ranges: `1, 3 to 5`. */
-class IndexRanges {
-  readonly #ranges: [number, number][] = [];
-
-  get isEmpty(): boolean {
-    return this.#ranges.length === 0;
-  }
-
-  add(index: number): void {
-    const last = this.#ranges.at(-1);
-    if (last && last[1] === index - 1) last[1] = index;
-    else this.#ranges.push([index, index]);
-  }
-
-  toString(): string {
-    return this.#ranges.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`)).join(', ');
-  }
 }
 
 const MOST_HITS = 20;

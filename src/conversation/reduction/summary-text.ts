@@ -1,7 +1,7 @@
 import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
 import { isShown, type ShownEntry } from '../log/entry-traits.ts';
 import { withFileLines } from '../log/parts.ts';
-import { expand, type Ranges } from '../log/ranges.ts';
+import { expand, type Ranges, rangesText } from '../log/ranges.ts';
 import { isOfAPerson } from '../state/people.ts';
 import { looksLike, plainName } from '../text/look-alikes.ts';
 import { estimateTokens, firstCodePoints, firstTokens, LINE_BREAK, quotedLines } from '../text/text.ts';
@@ -126,8 +126,7 @@ function leftOutLine({ leftOut, canRecall }: SummaryInput): string {
   if (leftOut.length === 0) return '';
   const from = leftOut[0]?.[0] ?? 0;
   const to = leftOut.at(-1)?.[1] ?? from;
-  const which =
-    leftOut.length <= 5 ? leftOut.map(shownRange).join(', ') : `some of ${shownRange([from, to])}`;
+  const which = leftOut.length <= 5 ? rangesText(leftOut) : `some of ${rangesText([[from, to]])}`;
   return `Left out: what others said in ${from === to ? 'entry' : 'entries'} ${which} did not fit, and you have not been shown it${recalling(canRecall, 'it')}.`;
 }
 
@@ -195,17 +194,13 @@ const NAME_LENGTH = 48;
 /** Names in one list; the others are only counted. */
 const NAMES_COUNTED = 6;
 
-function shownRange([from, to]: readonly [number, number]): string {
-  return from === to ? `${from}` : `${from} to ${to}`;
-}
-
 /** `(12 more entries of Dev, 3 to 90: recall reads them)`: every omitted entry is counted. */
 function counted(entries: readonly Entry[], names: readonly string[], canRecall: boolean): string {
   const from = entries[0]?.index ?? 0;
   const to = entries.at(-1)?.index ?? from;
   const many = entries.length === 1 ? '1 more entry' : `${entries.length} more entries`;
   const which = from === to ? 'it' : 'them';
-  return `(${many} of ${listed(names)}, ${shownRange([from, to])}${recalling(canRecall, which)})`;
+  return `(${many} of ${listed(names)}, ${rangesText([[from, to]])}${recalling(canRecall, which)})`;
 }
 
 /** A reference to the tool `recall`, for agents that have it. */

@@ -6,9 +6,9 @@ import {
   type OpaqueFields,
 } from '../../agents/model-port.ts';
 import type { Usage } from '../../conversation/index.ts';
-import { isRecord, isShallow, type JsonRecord, parseJson, stringOf } from '../../kernel/index.ts';
+import { isCount, isRecord, isShallow, type JsonRecord, parseJson, stringOf } from '../../kernel/index.ts';
 import { excerpt, faultOfBody } from '../faults.ts';
-import { Decoder, type Ending, isCount, unreadable } from '../reader.ts';
+import { Decoder, type Ending, unreadable } from '../reader.ts';
 
 /**
  * Reads an answer of the Messages API: its events, or one document. An unknown event says nothing; a block of an unknown type is kept

@@ -7,6 +7,7 @@ import {
 } from '../../agents/model-port.ts';
 import { finishReasonOf, type Usage } from '../../conversation/index.ts';
 import {
+  isCount,
   isReadable,
   isRecord,
   isShallow,
@@ -16,7 +17,7 @@ import {
   stringOf,
 } from '../../kernel/index.ts';
 import { excerpt, type Fault, faultOfBody } from '../faults.ts';
-import { Decoder, type Ending, endingReason, isCount, unreadable } from '../reader.ts';
+import { Decoder, type Ending, endingReason, unreadable } from '../reader.ts';
 import { ANSWER_FIELDS } from './encode.ts';
 
 /** Reads an answer in chat completions: its chunks, or one document. An answer with a reason of `BROKEN_BY` is none. */

@@ -1,8 +1,8 @@
 import { type AnsweredCall, type Block, MAX_TOOL_CALLS, type ModelDelta } from '../../agents/model-port.ts';
 import type { Usage } from '../../conversation/index.ts';
-import { isReadable, isRecord, type JsonRecord, stringOf } from '../../kernel/index.ts';
+import { isCount, isReadable, isRecord, type JsonRecord, stringOf } from '../../kernel/index.ts';
 import { excerpt, faultOfBody } from '../faults.ts';
-import { Decoder, isCount, unreadable } from '../reader.ts';
+import { Decoder, unreadable } from '../reader.ts';
 import type { Piece } from './encode.ts';
 
 /**

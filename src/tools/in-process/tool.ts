@@ -13,7 +13,7 @@ import type {
   ToolRun,
 } from '../../agents/tool-port.ts';
 import { faultBySchema, isConversationTool, jsonSchemaOf } from '../../conversation/index.ts';
-import { inOrder, messageOf, PACKAGE, ParleyError, within } from '../../kernel/index.ts';
+import { inOrder, messageOf, PACKAGE, ParleyError, resultText, within } from '../../kernel/index.ts';
 import { completed, LONGEST_CALL_MS, type OwnTool, runGuarded, toolboxOf } from '../toolbox.ts';
 
 /** What `run` knows of its call besides the input. */
@@ -91,20 +91,14 @@ function parametersFor(name: string, input: z.ZodObject): ToolDefinition['parame
 export function outcomeOf(result: unknown): ToolOutcome {
   const { content, files } = Object(result) as { readonly content?: unknown; readonly files?: unknown };
   if (Array.isArray(files) && files.length > 0 && files.every(isFile))
-    return completed(textOf(content), files);
-  return completed(textOf(result));
+    return completed(resultText(content), files);
+  return completed(resultText(result));
 }
 
 /** No JSON value is one. */
 function isFile(value: unknown): value is ToolFile {
   const { bytes, name = '', mediaType = '' } = Object(value) as Partial<Record<keyof ToolFile, unknown>>;
   return bytes instanceof Uint8Array && typeof name === 'string' && typeof mediaType === 'string';
-}
-
-/** As the model reads it. */
-function textOf(result: unknown): string {
-  if (typeof result === 'string') return result;
-  return result === undefined ? '' : (JSON.stringify(result) ?? String(result));
 }
 
 function invalid(name: string, why: string): ParleyError {

@@ -4,7 +4,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { z } from 'zod';
 import type { ToolOutcome } from '../../../agents/tool-port.ts';
 import { differenceLines, differenceText } from '../../../conversation/text/line-diff.ts';
-import { ParleyError } from '../../../kernel/index.ts';
+import { decodeUtf8, ParleyError } from '../../../kernel/index.ts';
 import { completed } from '../../toolbox.ts';
 import { defineTool, FILES_TIMEOUT_MS, PROJECT_PATH, WRITES } from '../tool.ts';
 import { pathRefused, projectNames } from './names.ts';
@@ -137,21 +137,12 @@ async function readWhole(sandbox: Sandbox, names: readonly string[]) {
     const stats = await handle.stat({ bigint: true });
     if (stats.size > BigInt(EDIT_BYTES)) throw tooLarge(names, Number(stats.size));
     await refuseBinary(handle, aliasOf(names));
-    const text = strictText(await readAt(handle, 0, Number(stats.size)));
+    const text = decodeUtf8(await readAt(handle, 0, Number(stats.size)), { keepsMark: true });
     if (text !== null) return { text, stats };
     const message = `${aliasOf(names)} holds bytes that are not UTF-8; writing it again would change them`;
     throw new ParleyError('BINARY_FILE', message);
   } finally {
     await handle.close();
-  }
-}
-
-/** Null for bytes that are not UTF-8. A byte order mark stays. */
-function strictText(bytes: Buffer): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return null;
   }
 }
 
