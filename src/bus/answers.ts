@@ -166,7 +166,6 @@ export const detail = fields({
     runId: z.string(),
     workflow: z.string(),
     node: z.string(),
-    /** The agent of the node. */
     agent: agent.nullable(),
     branches: list(fields({ branch: z.string(), node: z.string(), agent: agent.nullable() }))
       .describe('While nodes run side by side; without an agent: it waits there for the others')

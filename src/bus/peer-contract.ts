@@ -111,12 +111,10 @@ const PEER_CONTRACT = {
 export type PeerVerb = keyof typeof PEER_CONTRACT;
 export type PeerRequestOf<V extends PeerVerb> = z.output<(typeof PEER_CONTRACT)[V]['request']>;
 export type PeerAnswerOf<V extends PeerVerb> = z.output<(typeof PEER_CONTRACT)[V]['answer']>;
-/** A daemon answers each verb. */
 export type PeerHandlers = {
   readonly [V in PeerVerb]: (request: PeerRequestOf<V>) => PeerAnswerOf<V> | Promise<PeerAnswerOf<V>>;
 };
 
-/** The answer to an invalid message. */
 const invalid = z.object({ invalid: z.string() });
 
 /** Checks a message and has it handled. Throws `BAD_REQUEST` (PEER-CONTRACT-1); `invalidAnswer` is then the answer. */

@@ -46,7 +46,6 @@ export type ApiAnswer =
   | { readonly ok: false; readonly refusal: Refusal };
 export type ApiHandler = (request: ApiRequest) => Promise<ApiAnswer>;
 
-/** A store that reads posts. */
 export interface ReadingStore {
   /** Its own position (exclusive); null: it has none. A position in an earlier stream counts as null. */
   readonly after: StreamPosition | null;
@@ -95,7 +94,6 @@ export interface IngressOptions extends ReadingStore {
   readonly onBegin?: () => Promise<void>;
 }
 
-/** An event of one offer of a turn. */
 export type OfferEvent =
   /** A heartbeat. */
   | { readonly type: 'alive' }

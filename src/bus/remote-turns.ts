@@ -36,7 +36,6 @@ export interface OfferBody {
   /** The built request, in the chat-completions form. */
   readonly messages: readonly { readonly role: string; readonly content: string | null }[];
   readonly tools: readonly OfferedTool[];
-  /** The interval of the agent's heartbeats. */
   readonly heartbeatMs: number;
   /** The agent's own session in this conversation, if one is known. */
   readonly sessionId?: string;

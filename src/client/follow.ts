@@ -122,7 +122,6 @@ export async function logLength(client: Requests, conversation: string): Promise
   }
 }
 
-/** What posting and following needs of a client. */
 export interface PostingClient extends Requests {
   post(message: PostMessage, options: PostOptions): Promise<PostAnswer>;
   follow(conversation: string, options: FollowOptions): AsyncIterable<FollowEvent>;

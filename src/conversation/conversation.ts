@@ -45,7 +45,6 @@ export interface ConversationRules
   viewPolicy(agent: string): ViewPolicy;
 }
 
-/** The rules of a conversation in this state. */
 type RulesOf = (state: ConversationState) => ConversationRules;
 
 /**
@@ -287,7 +286,6 @@ export function turnStart(entries: readonly Entry[], agent: string, trigger: rea
   return [...set, { index: index + set.length, ...common, type: 'turn-started', ...turn }];
 }
 
-/** The entry that a reduction would append. */
 export function summaryEntry(index: number, turnId: string, agent: string, reduction: Reduction): Entry {
   return { index, id: 'not-appended', createdAt: '', ...summaryOf({ turnId, agent }, reduction) };
 }

@@ -31,7 +31,6 @@ type BlobRecord = Omit<BlobFacts, 'sha256'> & {
   readonly unclaimed?: true;
   readonly erasing?: true;
 };
-/** Whether a claim is over. */
 type IsOver = (log: string, claimedAt: string) => boolean;
 
 /** No append takes longer: the server of a shared log would be away for that time. */

@@ -24,7 +24,6 @@ export interface WorkStatus {
   readonly hasOutstandingWork: boolean;
 }
 
-/** The newest append of a conversation. */
 export interface NewestAppend {
   /** Null: the append does not say. */
   readonly status: WorkStatus | null;
@@ -233,7 +232,6 @@ export interface Blobs {
   rebuild(logs: ReadonlyMap<string, NamedFiles>): Promise<void>;
 }
 
-/** The files that a log names. */
 export interface NamedFiles {
   /** The first entry; null: there is none. */
   readonly first: Pick<Entry, 'id'> | null;

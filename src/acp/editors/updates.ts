@@ -41,7 +41,6 @@ import { textBlock } from '../blocks.ts';
 
 export type Update = SessionUpdate | WithFiles;
 
-/** Updates with the contents of files. */
 interface WithFiles {
   readonly files: readonly FilePart[];
   with(blocks: readonly ContentBlock[]): readonly SessionUpdate[];

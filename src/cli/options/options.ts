@@ -87,7 +87,6 @@ export const listOf = (what: string) =>
     return names.includes('') ? null : names;
   }, `Give ${what}, separated by commas.`);
 
-/** A command about one conversation. */
 export function ofConversation(program: Command, name: string, description: string): Command {
   return program.command(name).description(description).argument('<conversation>', 'its id', conversationId);
 }

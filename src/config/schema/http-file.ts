@@ -214,7 +214,6 @@ function isOrigin(text: string): boolean {
 /** The limits of each publisher. */
 export interface PublishersConfig {
   readonly named: Readonly<Record<string, PublisherConfig>>;
-  /** For all other publishers. */
   readonly others: PublisherConfig;
 }
 

@@ -102,7 +102,6 @@ export const IGNORED_IN_FILES: readonly string[] = [
 
 /** In the working directory. */
 export const DEFAULT_CONFIG = 'config';
-/** The shipped configuration folder. */
 export const SHIPPED_CONFIG: string = join(PACKAGE, 'config');
 const DEFAULT_DATA = 'data';
 const DEFAULT_HTTP = '127.0.0.1:7420';

@@ -68,7 +68,6 @@ export type Alert = 'notification' | 'sound';
 export const heading = signal('');
 const chosen = keptSet('parley.alerts');
 export const chosenAlerts = chosen.texts;
-/** The browser refuses notifications for this page. */
 export const isNotificationRefused = signal(false);
 
 /** False: the browser offers notifications to no page at this address. */

@@ -263,7 +263,6 @@ export type Command =
     }
   /** The author of a post answers calls of the tools that it brought. All of them, or none. */
   | { readonly type: 'answer-calls'; readonly results: readonly CallersResult[]; readonly by: Author }
-  /** The time for its answer is over. */
   | { readonly type: 'expire-call'; readonly call: CallPlace }
   /** The time for an answer is over. The core has no clock: the daemon measures the time. */
   | { readonly type: 'expire-approval'; readonly approvalId: string };
@@ -282,7 +281,6 @@ export interface CallersResult {
   readonly files?: readonly FilePart[];
 }
 
-/** The end of one model call. */
 export type CallOutcome = Extract<
   Command,
   { readonly type: 'model-answered' | 'model-failed' | 'model-aborted' }

@@ -9,7 +9,6 @@ import type { ToolRules } from '../tools/tool-rules.ts';
 import type { Decision, Effect, Reply } from './command.ts';
 
 interface Limits {
-  /** Agent hops per trigger. */
   readonly hopsPerTrigger: number;
   readonly modelCallsPerTurn: number;
 }

@@ -26,7 +26,6 @@ import { advanceTurn, endTurn, endTurnsOfRemovedAgents, startTurns } from './tur
  * REPAIR-3 A started call without a result has an unknown outcome (L12), unless the audit log proves that it did not run.
  */
 
-/** One item of outstanding work. */
 export type OutstandingWork =
   /** A turn was running: it continues. */
   | { readonly type: 'resume-turn'; readonly agent: string; readonly turnId: string }

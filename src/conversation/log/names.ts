@@ -2,7 +2,6 @@
 
 /** Conversation ids and publisher names. */
 export const NAME_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;
-/** Agent slugs. */
 export const SLUG_PATTERN = /^[a-z0-9][a-z0-9-]{0,63}$/;
 
 /** Publishers of callers that name none: one for each way in. No agent may have such a name (L17). */

@@ -39,7 +39,6 @@ export type Received =
     }
   | LiveArrival;
 
-/** The live text of one turn. */
 export interface LiveText {
   readonly agent: string;
   readonly turnId: string;

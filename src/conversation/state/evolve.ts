@@ -616,7 +616,6 @@ function copyOfTurn(turn: Turn): Mutable<Turn> {
   };
 }
 
-/** The turn that a `turn-started` entry begins. */
 function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn {
   const trigger = new Set(entry.trigger);
   const taken = agent.waiting.filter((item) => trigger.has(item.index));

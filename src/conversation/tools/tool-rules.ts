@@ -100,7 +100,6 @@ export function expandTools(list: readonly string[], offered: Iterable<string>):
   return [...new Set(expanded)];
 }
 
-/** The tools in both lists. */
 export function sharedTools(left: readonly string[], right: readonly string[]): string[] {
   const shared = [
     ...left.filter((name) => listsTool(right, name)),

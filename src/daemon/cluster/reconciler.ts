@@ -270,7 +270,6 @@ function byOwnerOf(
   return byOwner;
 }
 
-/** Retryable. */
 const RETRYABLE: ReadonlySet<string> = new Set(['STORE_UNAVAILABLE', 'LOG_UNAVAILABLE']);
 
 /** The same for all daemons that know the same ones; each has its share of the names. */

@@ -86,7 +86,6 @@ export class Router {
     return free?.daemon === daemon && free.epoch === epoch;
   }
 
-  /** That claimant has released the conversation. */
   noteReleased(conversation: string, claim: Claimant): void {
     if (this.#released.size >= MAX_REMEMBERED) this.#released.clear(); // costs another request
     this.#released.set(conversation, claim);

@@ -208,7 +208,6 @@ function addressOf(config: Config, managed: ManagedServer | null): ComposedServe
   return revealed(nats);
 }
 
-/** One model for each configured name. */
 export async function composeModels(config: Config, given: Given): Promise<ReadonlyMap<string, Model>> {
   const models = givenModels(given, config);
   for (const [name, model] of Object.entries(config.models))

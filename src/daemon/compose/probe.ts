@@ -165,7 +165,6 @@ export interface Habit {
   /** Agents with tools cannot work without it. */
   readonly isNeeded: boolean;
   readonly state: 'holds' | 'does not hold' | 'not known';
-  /** What was seen. */
   readonly seen: string;
   /** What to set. */
   readonly fix?: string;

@@ -167,7 +167,6 @@ function stoppedSince(entries: readonly Entry[], agent: string): string | null {
   return entries.findLast(stops)?.createdAt ?? null;
 }
 
-/** The index of the entry that requests this approval. */
 function requestOf(entries: readonly Entry[], approvalId: string): number | undefined {
   return entries.findLast((entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId)
     ?.index;

@@ -103,7 +103,6 @@ export function listedRow(
   };
 }
 
-/** The answer of endpoint `phases`. */
 export function phasesPage(phases: PhaseTable): AnswerOf<'phases'> {
   return { phases: Object.entries(phases).map(([phase, spec]) => ({ phase, ...spec })) };
 }

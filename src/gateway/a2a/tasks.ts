@@ -273,7 +273,6 @@ interface Source {
 
 type Changed = Pick<Row, 'id' | 'updatedAt'>;
 
-/** The sort key of a task. */
 interface SortKey {
   readonly at: string;
   readonly id: string;

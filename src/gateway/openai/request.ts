@@ -36,7 +36,6 @@ const answerForm = z.discriminatedUnion('type', [
   }),
 ]);
 
-/** The schema of the answer that is asked for. */
 function schemaOf(form: z.infer<typeof answerForm> | null | undefined): JsonRecord | undefined {
   if (form?.type === 'json_object') return { type: 'object' };
   return form?.type === 'json_schema' ? form.json_schema.schema : undefined;

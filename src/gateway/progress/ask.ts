@@ -121,7 +121,6 @@ export async function readTail(
 
 interface Cancellation {
   readonly conversation: string;
-  /** The index of the post. */
   readonly index: number;
   /** Agents whose turns for the post are open, by the log as it is now; empty: there is nothing to end. */
   readonly busy: () => Promise<readonly string[]>;

@@ -403,7 +403,6 @@ export const OTHER_ROUTES: readonly OtherRoute[] = [
   ),
 ];
 
-/** The fields in the path. */
 export function pathFields({ path }: Pick<Row, 'path'>): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map((match) => String(match[1]));
 }
@@ -415,7 +414,6 @@ export function queryFields({ method, path, verb }: Route): string[] {
   return fields.filter((name) => !elsewhere.includes(name));
 }
 
-/** The path as the router writes it. */
 export function routerPath({ path }: Pick<Row, 'path'>): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1');
 }
@@ -427,7 +425,6 @@ const UNDESCRIBED: readonly Pick<Row, 'method' | 'path' | 'role'>[] = [
   { method: 'get', path: '/api/openapi.json', role: 'read' },
 ];
 
-/** A route as the router names it. */
 export interface RouteName {
   readonly method: string;
   readonly path: string;

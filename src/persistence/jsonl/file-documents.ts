@@ -426,7 +426,6 @@ function collectionKindOf(key: string): CollectionKind | null {
   return Object.hasOwn(COLLECTIONS, kind) ? (kind as CollectionKind) : null;
 }
 
-/** The members in a file, by name. */
 export function membersOf(kind: CollectionKind, value: unknown): Map<string, unknown> {
   const { list, form }: CollectionFile = COLLECTIONS[kind];
   if (list === null) {
@@ -449,7 +448,6 @@ function check(form: z.ZodType, value: unknown): void {
   if (issue) throw new Error(fieldFault(issue, value));
 }
 
-/** The content of the file of these members. */
 function contentOf(kind: CollectionKind, members: ReadonlyMap<string, unknown>): unknown {
   const { list }: CollectionFile = COLLECTIONS[kind];
   if (list === null) return members.get('');

@@ -10,7 +10,6 @@ import type { Access } from './files/sandbox.ts';
 /** For each tool that touches files. */
 export const FILES_TIMEOUT_MS = 30_000;
 
-/** Context of a call of a built-in tool. */
 export interface ToolContext extends Access {
   readonly conversation: string;
   /** The calling agent. */
@@ -90,7 +89,6 @@ export type StoredBlobs = (sha256: string) => Promise<Uint8Array | null>;
 export interface Conversations {
   /** The durable entries of a log. Entries never change. */
   entriesOf(conversation: string): Promise<readonly Entry[]>;
-  /** The policy of this agent's views. */
   viewPolicyOf(agent: string): ViewPolicy;
 }
 

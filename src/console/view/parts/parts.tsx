@@ -13,7 +13,6 @@ import { useNow } from './hooks.ts';
 
 const HUES = [255, 45, 155, 325, 205, 90, 285, 20, 180, 120, 345, 230];
 
-/** The class and style of an element in the colour of a participant. */
 export const hued = (id: string, look: string, style: Readonly<Record<string, string>> = {}) => ({
   class: `hued ${look}`,
   style: { ...style, '--hue': String(HUES[participants.value.get(id)?.colour ?? 0]) },

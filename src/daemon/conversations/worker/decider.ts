@@ -386,7 +386,6 @@ async function prepareCall(
   return { assembled, ...planOf(preparing, assembled, turn) };
 }
 
-/** One call that is being prepared. */
 interface Preparing {
   readonly effect: CallEffect;
   readonly setup: RunningAgent;

@@ -27,7 +27,6 @@ export function storePaths(root: string) {
     deleted: join(root, 'deleted.json'),
     conversations,
     rows: join(conversations, 'index.json'),
-    /** The format of the logs. */
     format: join(conversations, 'format.json'),
     /** The id of the logs. */
     identity: join(conversations, 'identity.json'),

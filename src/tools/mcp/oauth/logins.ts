@@ -28,7 +28,6 @@ export interface Login {
   readonly url: string;
   /** The URL by which the authorization server was found. */
   readonly issuer: string;
-  /** Absent: it has none. */
   readonly metadata?: AuthorizationServerMetadata | undefined;
   /** The resource that the tokens are for (RFC 8707); absent: the server names none. */
   readonly resource?: string | undefined;
