@@ -282,6 +282,20 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     expect(await isInSight(0)).toBe(false);
   });
 
+  it('the rows stay where they are while one is pressed, so that it opens', async () => {
+    await post('pressed', 'Hello pressed');
+    await post('newer', 'Hello newer');
+    const page = await stage.look();
+    await row(page, 'Noted: Hello newer').waitFor();
+    await row(page, 'Noted: Hello pressed').hover();
+    await page.mouse.down();
+    await post('calm', 'Hello meanwhile');
+    await page.waitForTimeout(1_500);
+    await page.mouse.up();
+    await until(() => page.evaluate('location.hash')).toBe('#/c/pressed');
+    await until(async () => (await titles(page))[0]).toBe('Hello there');
+  });
+
   itLong('Esc in a conversation that is far down in the list leads to its row', async () => {
     const page = await stage.look('#/inbox');
     await page.addInitScript('delete globalThis.SharedWorker'); // a route does not see the requests of a worker

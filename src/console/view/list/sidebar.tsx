@@ -28,7 +28,7 @@ import { enterPage, focusMain, linkTo, openToWrite, route } from '../../state/ro
 import { agents, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
 import { Button, LinkButton, onSubmit, onText, Select } from '../parts/controls.tsx';
-import { useVirtualList } from '../parts/hooks.ts';
+import { useSteady, useVirtualList } from '../parts/hooks.ts';
 import { Avatar, Icon, IconButton, SharedId, When } from '../parts/parts.tsx';
 
 /** As a person dragged it, in this browser. */
@@ -149,7 +149,7 @@ function PageLink({ page, text, children }: PageLinkProps) {
 function Rows() {
   const [reached, reach] = useState('');
   const scroller = useRef<HTMLDivElement>(null);
-  const shown = found.value;
+  const shown = useSteady(found.value, scroller);
   const at = route.value;
   const open = at.page === 'conversation' ? at.id : '';
   const openAt = shown.findIndex(({ id }) => id === open);

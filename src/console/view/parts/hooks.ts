@@ -44,6 +44,24 @@ export function useTimeout(action: () => void, ms: number | null, inputs: readon
   }, inputs);
 }
 
+/** Acts when a button was released and its click was delivered. `action`: the first one that is given. */
+export function useReleased(action: () => void): void {
+  useEffect(() => {
+    const release = () => requestAnimationFrame(action);
+    addEventListener('pointerup', release);
+    return () => removeEventListener('pointerup', release);
+  }, []);
+}
+
+/** The value, which does not change under a pressed button: the click would be lost if its place did. */
+export function useSteady<T>(value: T, place: RefObject<Element | null>): T {
+  const [, show] = useState(0);
+  const steady = useRef(value);
+  if (!place.current?.matches(':active')) steady.current = value;
+  useReleased(() => show((shown) => shown + 1));
+  return steady.current;
+}
+
 export function useHeading(text: string): void {
   useEffect(() => {
     heading.value = text;

@@ -30,7 +30,7 @@ import { jumpTo, linkTo, pointed, route } from '../../state/route.ts';
 import { me } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
 import { Button } from '../parts/controls.tsx';
-import { useSize, useTimeout, useVirtualList } from '../parts/hooks.ts';
+import { useReleased, useSize, useTimeout, useVirtualList } from '../parts/hooks.ts';
 import { Avatar, EntryLink, EntryLinks, Fold, Name } from '../parts/parts.tsx';
 import { FailedTurnActions } from './failure-view.tsx';
 import { draftView, EntryTime, messageView, postView, workingView } from './message.tsx';
@@ -198,10 +198,8 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
     if (place && isHere && !isSelectedIn(place)) follow(place, shown.current.blocks.length, followed.current);
   };
   useTimeout(() => (left.current = undefined), isWhole ? SETTLED_MS : null, [isWhole]);
-  useMoves(scroller, stay, () => {
-    followed.current.hasMoved = true;
-    left.current = undefined;
-  });
+  useReleased(stay);
+  useMoves(scroller, followed, left);
   useSignalEffect(() => {
     const place = selected.value;
     if (place === null) return;
@@ -243,23 +241,28 @@ const SPACE_ABOVE = 80;
 /** The heights are known, after the whole thread was loaded. */
 const SETTLED_MS = 3_000;
 const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown', 'click'];
-
-function useMoves(scroller: RefObject<Element | null>, stay: () => void, move: () => void): void {
-  useEffect(() => {
-    for (const name of MOVES)
-      scroller.current?.addEventListener(name, move, { passive: true, capture: true });
-    const release = () => requestAnimationFrame(stay);
-    addEventListener('pointerup', release);
-    return () => removeEventListener('pointerup', release);
-  }, []);
-}
-
 /** Where the view was when it followed the end. */
 interface Followed {
   top: number;
   call: Element | null;
   /** The person has scrolled, or used a key, since it was there. */
   hasMoved: boolean;
+}
+
+/** What a person does in the view moves it: the place that was `left` is over. */
+function useMoves(
+  scroller: RefObject<Element | null>,
+  followed: { readonly current: Followed },
+  left: { current: unknown },
+): void {
+  useEffect(() => {
+    const move = () => {
+      followed.current.hasMoved = true;
+      left.current = undefined;
+    };
+    for (const name of MOVES)
+      scroller.current?.addEventListener(name, move, { passive: true, capture: true });
+  }, []);
 }
 
 /** Moves the view to the end (READING-1), if the person is not below the beginning of this call. */
