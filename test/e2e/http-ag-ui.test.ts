@@ -27,6 +27,7 @@ describe('the package `@ag-ui/client`', () => {
     },
     { when: { last: '/write/' }, reply: write('x') },
     FAILS,
+    { when: { last: '/mute/' }, reply: { text: '', error: { code: 'MODEL_ERROR', message: 'no words' } } },
     {
       when: { last: '/slow/' },
       reply: { text: 'One word after another comes here and there and on', delayMs: 100 },
@@ -158,6 +159,35 @@ describe('the package `@ag-ui/client`', () => {
     expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
     const entries = ofType(await entriesOf(await project.connect(), 'ask'), 'message');
     expect(entries.map(({ role, content }) => [role, content])).toContainEqual(['tool', 'The first.']);
+  });
+
+  it('an answer to a question is not posted again, also if no words of an agent follow before the next message', async () => {
+    const app = application('lead', 'answered');
+    await app.say('u1', 'unsure');
+    await app.answer('The first.');
+    await app.say('u2', 'mute').catch(() => {}); // the client gets the answer as a message here
+    await app.say('u3', 'Hello');
+    expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
+    const posts = ofType(await entriesOf(await project.connect(), 'answered'), 'message').filter(
+      ({ role }) => role === 'user',
+    );
+    expect(posts.map(({ content }) => content)).toEqual(['unsure', 'The first.', 'mute', 'Hello']);
+  });
+
+  it('a message of another person is not posted again by an application that has it from the log', async () => {
+    const client = await project.connect();
+    await client.post({ conversation: 'shared', publisher: 'ann', id: 'a1', content: 'mute' });
+    await followUntil(client, 'shared', turnsEnded(1));
+    const app = application('lead', 'shared');
+    await app.own.runAgent();
+    expect(app.own.messages.map(({ id }) => id)).toEqual(['a1']);
+    await app.own.runAgent();
+    await app.say('u1', 'Hello');
+    const posts = ofType(await entriesOf(client, 'shared'), 'message').filter(({ role }) => role === 'user');
+    expect(posts.map(({ id, author }) => [id, author.id])).toEqual([
+      ['a1', 'ann'],
+      ['u1', 'ag-ui'],
+    ]);
   });
 
   it('an AG-UI run is interrupted for the approval of an agent that its own agent asked', async () => {

@@ -1,7 +1,9 @@
 import {
   type CallPlace,
+  contentOf,
   type Entry,
   type EntryOf,
+  isOfAPerson,
   type MessageEntry,
   type Part,
   Progress,
@@ -35,6 +37,8 @@ import {
  * BEGIN-6 A message of the user ends the calls that its author left open. Context is posted only when it changes.
  * BEGIN-7 Results of other calls, such as an agent's own, are ignored. If the messages end with one, and the log has no such call,
  *         the run is refused: it would do nothing.
+ * BEGIN-8 Messages that the application has from the log, of any person, are not posted again; if there are no others, those of
+ *         this author are, whose effects are replayed.
  * BEGIN-5 A new thread begins with the posts: earlier messages of the application are not in the log, and it is notified.
  */
 
@@ -81,7 +85,7 @@ export async function begin(daemon: GatewayPort, input: RunInput, by: Beginner):
   const { length } = await orElse(ask(daemon, 'conversation', { conversation }), { length: 0 });
   const tail = await readTail(daemon, conversation, length);
   const given = resultsIn(tail, input);
-  const posts = given.length > 0 ? input.posts : [...input.posts, ...input.again];
+  const posts = notInLog(tail, given.length > 0 ? input.posts : [...input.posts, ...input.again], by);
   const unposted = known.filter((id) => !posts.some((post) => post.id === id));
   const lost = (isNew: boolean) => (isNew && unposted.length > 0 ? [EARLIER_MESSAGES] : []);
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
@@ -142,6 +146,23 @@ export async function begin(daemon: GatewayPort, input: RunInput, by: Beginner):
     };
   });
 }
+
+/** BEGIN-8 */
+function notInLog(
+  tail: readonly Entry[],
+  posts: readonly SentPost[],
+  { author }: Beginner,
+): readonly SentPost[] {
+  const entryOf = ({ id, parts }: SentPost) =>
+    tail.find(
+      (entry): entry is MessageEntry =>
+        entry.id === id && isOfAPerson(entry) && (ownContent(entry).content ?? '') === textOf(parts),
+    );
+  if (posts.some((post) => !entryOf(post))) return posts.filter((post) => !entryOf(post));
+  return posts.filter((post) => entryOf(post)?.author.id === author && !entryOf(post)?.replyTo);
+}
+
+const textOf = (parts: readonly SentPart[]) => contentOf(parts.filter((part) => part.type === 'text'));
 
 /** A result of a call of the application's tools, and the answer with that call. */
 type GivenResult = SentResult & { readonly call: CallPlace; readonly asked: MessageEntry };
