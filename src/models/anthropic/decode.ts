@@ -5,7 +5,7 @@ import {
   type ModelDelta,
   type OpaqueFields,
 } from '../../agents/model-port.ts';
-import type { Usage } from '../../conversation/index.ts';
+import { cutBy, finishReasonOf, type Usage } from '../../conversation/index.ts';
 import { isCount, isRecord, isShallow, type JsonRecord, parseJson, stringOf } from '../../kernel/index.ts';
 import { excerpt, faultOfBody } from '../faults.ts';
 import { Decoder, type Ending, unreadable } from '../reader.ts';
@@ -170,10 +170,21 @@ export class MessagesDecoder extends Decoder {
     this.#byIndex.delete(index);
     if (block?.type === 'opaque' && block.input !== '') block.fields.input = parseJson(block.input) ?? {};
     if (block?.type !== 'call' || block.arguments !== '') return [];
-    return this.#growCall(
-      block,
-      isShallow(block.given) ? JSON.stringify(block.given ?? {}) : '[nested too deeply]',
+    const given = block.given ?? {};
+    if (isRecord(given) && Object.keys(given).length === 0) return [];
+    return this.#growCall(block, isShallow(given) ? JSON.stringify(given) : '[nested too deeply]');
+  }
+
+  /** A call without arguments, unless it is where the answer was cut: the API sends long arguments at once, or not at all. */
+  override end(): ModelDelta[] {
+    const isCut = cutBy(finishReasonOf(this.finishReason)) !== null;
+    const last = this.#blocks.at(-1);
+    const whole = this.#blocks.flatMap((block) =>
+      block.type === 'call' && block.arguments === '' && !(isCut && block === last)
+        ? this.#growCall(block, '{}')
+        : [],
     );
+    return [...whole, ...super.end()];
   }
 
   protected override blocks(): readonly Block[] {

@@ -135,6 +135,26 @@ describe('reading an answer of the Messages API', () => {
     },
   );
 
+  it('a call that was cut before its arguments has none: it is not taken for a call without arguments', () => {
+    const list = { type: 'tool_use', name: 'list', input: {} } as const;
+    const calls = (blocks: readonly SaidBlock[], stopReason?: string) => {
+      const message = messageOf('claude', blocks, COUNTED, stopReason);
+      return [bytesOf(...streamOf(message)), bytesOf(JSON.stringify(message))].map((bytes) => {
+        const { result } = read(bytes);
+        return result.kind === 'whole' && result.answer.toolCalls.map((call) => call.arguments);
+      });
+    };
+    expect(calls([list, list], 'max_tokens')).toEqual([
+      ['{}', ''],
+      ['{}', ''],
+    ]);
+    expect(calls([list, { type: 'text', text: 'So' }], 'max_tokens')).toEqual([['{}'], ['{}']]);
+    expect(calls([list, list])).toEqual([
+      ['{}', '{}'],
+      ['{}', '{}'],
+    ]);
+  });
+
   it('a refusal without a word is reported as the work of a filter, with what it cost', () => {
     expect(answer([], 'refusal')).toMatchObject({
       answer: { content: null, finishReason: 'content_filter', usage: { inputTokens: 2_307 } },
