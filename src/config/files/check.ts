@@ -64,8 +64,8 @@ function distinct(paths: readonly KeyPath[]): KeyPath[] {
 function readAsValue(issue: Issue, input: Checkable): boolean {
   const path = keyPath(issue);
   const value = getAt(input.data, path);
-  if (issue.code !== 'invalid_type' || typeof value !== 'string' || input.origin(path) === undefined)
-    return false;
+  const isOfOtherType = issue.code === 'invalid_type' || issue.code === 'invalid_union';
+  if (!isOfOtherType || typeof value !== 'string' || input.origin(path) === undefined) return false;
   const spelled = VALUES.get(value.trim()) ?? numberIn(value);
   if (spelled === undefined) return false;
   setAt(input.data, path, spelled === NOTHING ? null : spelled);

@@ -104,6 +104,18 @@ describe('a file without models', () => {
     },
   );
 
+  it.each([
+    ['true', true],
+    ['false', false],
+    ['without-tools', 'without-tools'],
+  ])(
+    'a variable of a key with values of two types, %s, is read as the one that it names',
+    async (text, value) => {
+      const env = { OPENAI_API_KEY: KEY, PARLEY_MODELS_DEFAULT_STRUCTURED: text };
+      expect((await loadYaml('', { env })).models.default?.profile.structured).toBe(value);
+    },
+  );
+
   it('OPENAI_BASE_URL sets the endpoint of the default model', async () => {
     const env = { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1/' };
     const config = await load({}, { env });
