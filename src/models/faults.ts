@@ -35,20 +35,16 @@ export interface ErrorResponse {
 
 type HeaderMap = ReadonlyMap<string, string>;
 
+const anyOf = (...words: readonly RegExp[]) => new RegExp(words.map(({ source }) => source).join('|'), 'i');
 /** The words of providers for a request that exceeds the window; whole texts are in `test/support/too-long.ts`. */
-const CONTEXT_TOO_LONG = new RegExp(
-  [
-    /context[ _-]?(length|window|size|limit)|maximum context|(prompt|input)[ _]?tokens?[ _]exceeded/,
-    /\b(prompt|input|conversation|messages?|tokens?)( is| are|_is)?[ _]too[ _](long|large|big)|request[ _]too[ _]large/,
-    /reduce (the length|your (prompt|input|message))|string_above_max_length|'messages': array too long/,
-    /maximum (allowed )?(prompt|input|model) length|range of input length|(token|input) length.{0,60}exceed/,
-    /token count.{0,60}(exceeds|supports)|too many (input |prompt )?tokens|prompt_tokens.{0,60}must be less/,
-    /tokens \+ .{0,60}must be|(exceed(s|ed)?|over|more than) .{0,60}(token limit|tokens? allowed|max(imum)? .{0,30}tokens)/,
-    /prompt 超长|token.{0,6}超|输入长度超/,
-  ]
-    .map(({ source }) => source)
-    .join('|'),
-  'i',
+const CONTEXT_TOO_LONG = anyOf(
+  /context[ _-]?(length|window|size|limit)|maximum context|(prompt|input)[ _]?tokens?[ _]exceeded/,
+  /\b(prompt|input|conversation|messages?|tokens?)( is| are|_is)?[ _]too[ _](long|large|big)|request[ _]too[ _]large/,
+  /reduce (the length|your (prompt|input|message))|string_above_max_length|'messages': array too long/,
+  /maximum (allowed )?(prompt|input|model) length|range of input length|(token|input) length.{0,60}exceed/,
+  /token count.{0,60}(exceeds|supports)|too many (input |prompt )?tokens|prompt_tokens.{0,60}must be less/,
+  /tokens \+ .{0,60}must be|(exceed(s|ed)?|over|more than) .{0,60}(token limit|tokens? allowed|max(imum)? .{0,30}tokens)/,
+  /prompt 超长|token.{0,6}超|输入长度超/,
 );
 /** The limit of the answer is wrong; the text may name the window too. */
 const OUTPUT_LIMIT = /max_(completion_|output_)?tokens`? must be/i;
@@ -61,7 +57,13 @@ const KEY = /invalid_api_key|authentication_error|unauthorized|permission_denied
 /** Google and xAI refuse a key with status 400. */
 const KEY_IN_400 = /api[_ ]key[_ ](not valid|invalid|expired)|incorrect api key/i;
 const NO_MODEL = /model_not_found|not_found_error/i;
-const REFUSED_REQUEST = /invalid_request|invalid_prompt|bio_policy|bad_?request|unprocessable/i;
+const REFUSED_REQUEST = /invalid_request|invalid_prompt|bad_?request|unprocessable/i;
+/** The words of providers that refuse what a request says, with a status of a bad request or of a wrong key. */
+const FILTERED = anyOf(
+  /\bcontent_(filter|moderation|policy_violation)\b|content (filtering|management|moderation) policy|\b(bio|cyber)_policy\b/,
+  /(prompt|input|content|request) was flagged|violates (our )?usage|prohibited_content|safety_check_type/,
+  /data_?inspection_?failed|inappropriate content|content exists risk|considered high risk|敏感内容/,
+);
 
 /** Groq could not read what the model generated, and answers with status 400. */
 const UNREADABLE_ANSWER = /\b(tool_use|output_parse|json_validate)_failed\b/;
@@ -131,6 +133,8 @@ function faultOf(status: number | null, error: ErrorText): Fault {
   }
   if (status === 402 || (matches([400, 403, 429], QUOTA) && isSpent(error)))
     return final('QUOTA_EXHAUSTED', 'Check the credit of the account of this key.');
+  if (FILTERED.test(searched) && matches([400, 403, 422], FILTERED))
+    return final('CONTENT_FILTERED', 'Its content filter refused this: ask in other words.');
   if (matches([401, 403], KEY) || (status === 400 && KEY_IN_400.test(searched)))
     return final('UNAUTHORIZED', 'Check apiKey of this model.');
   if (matches([404, 405, 410], NO_MODEL) || NO_MODEL.test(error.codes)) {
