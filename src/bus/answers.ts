@@ -48,7 +48,7 @@ const activity = fields({
     .describe(
       'What it waits for: an approval, a decision on a call that may have run, an answer, another agent, the result of a tool that the author of a post brought, its own program, the first message of a run',
     ),
-  of: z.string().optional().describe('The tool, the other agent, or the code of the failure'),
+  of: z.string().optional().describe('The tool, the other agent, the workflow, or the code of the failure'),
   asks: z.string().optional().describe('Of an approval: the MCP server whose question it answers'),
   entry: index
     .optional()

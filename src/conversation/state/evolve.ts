@@ -254,23 +254,24 @@ function applyMessage(next: Next, entry: MessageEntry): void {
   if (entry.replyTo !== undefined) answerFailure(next, entry.replyTo);
 }
 
-/** A post that names the failure of an agent: a person has dealt with it, for example asked another agent. */
+/** A post that names the failure of an agent, or its limit: a person has dealt with it, for example asked another agent. */
 function answerFailure(next: Next, failure: string): void {
   for (const slug of Object.keys(next.agents)) {
-    const { failedAt, failure: newest } = agentState(next, slug);
-    if (failedAt === null || newest !== failure) continue;
+    const { failedAt, limitedBy, failure: newest } = agentState(next, slug);
+    if ((failedAt ?? limitedBy) === null || newest !== failure) continue;
     changeAgent(next, slug, (agent) => {
-      agent.failedAt = null;
+      agent.failedAt = agent.limitedBy = null;
     });
   }
 }
 
 const MOST_PEOPLE = 50;
 
-function applyLimitReached(next: Next, { agent: slug, index }: EntryOf<'limit-reached'>): void {
+function applyLimitReached(next: Next, { agent: slug, index, id }: EntryOf<'limit-reached'>): void {
   if (!slug) return;
   changeAgent(next, slug, (agent) => {
     agent.limitedBy = index;
+    agent.failure = id;
   });
 }
 

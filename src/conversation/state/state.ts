@@ -185,11 +185,11 @@ export interface AgentState {
   readonly waiting: WaitingQueue;
   /** Null: the conversation's `stopped` applies. */
   readonly stopped: boolean | null;
-  /** The `limit-reached` that ended its last turn: `resume` starts a turn on it. */
+  /** The `limit-reached` that ended its last turn, if no post answers it (`replyTo`): `resume` starts a turn on it. */
   readonly limitedBy: number | null;
   /** The `turn-ended` of its last turn, if that failed and no post answers the failure (`replyTo`). */
   readonly failedAt: number | null;
-  /** The id of its last message that says why a model call failed. */
+  /** The id of its last entry that says why a model call failed, or which limit it reached. */
   readonly failure: string | null;
   /** Milliseconds spent in model calls and tools. */
   readonly executionMs: number;

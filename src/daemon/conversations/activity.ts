@@ -111,7 +111,9 @@ function waits(state: ConversationState, agent: string, entries: readonly Entry[
     return { agent, status: 'waiting', since, ...what };
   };
   if (!turn && statusOf(state, agent) === 'waiting')
-    return [waiting(timeOf(entries, state.run?.enteredAt ?? -1), { for: 'input' })];
+    return [
+      waiting(timeOf(entries, state.run?.enteredAt ?? -1), { for: 'input', of: state.run?.workflowId }),
+    ];
   return (turn?.openCalls ?? []).flatMap(
     ({ approval, name: of, place, arguments: given, atCaller, question }) => {
       if (question) {

@@ -66,7 +66,7 @@ describe('the activity of a conversation', () => {
     ]);
   });
 
-  it('names the limit that ended a turn, and its entry', () => {
+  it('names the limit that ended a turn, and its entry, until a post answers it', () => {
     const limit = { type: 'limit-reached', limit: 'turn.steps', agent: 'pm', turnId: 't', content: 'Stop' };
     const entries = log(person, started, limit, ended('limited'));
     expect(stored(entries)).toEqual([
@@ -76,6 +76,10 @@ describe('the activity of a conversation', () => {
     expect(conversationDocument('c', stateOf(entries), entries, roster, undefined).agents).toMatchObject({
       pm: { status: 'limited', limit: 'turn.steps' },
     });
+    const others = ['e3', 'e2'].map((replyTo) => ({ ...person, to: ['dev'], replyTo }));
+    const passed = log(person, started, limit, ended('limited'), ...others);
+    expect(stored(passed.slice(0, -1)).map(({ status }) => status)).toEqual(['limited']);
+    expect(stored(passed)).toEqual([]);
   });
 
   it('names a failed last turn with its code until the next turn of that agent begins, or a post answers the failure', () => {
@@ -115,7 +119,9 @@ describe('the activity of a conversation', () => {
     const began = { ...started, trigger: [0, 2] };
     const stopped = log(person, { type: 'run-started', ...run }, entered, began, ended('aborted'));
     expect(stored(stopped.slice(0, -1))).toEqual([]);
-    expect(stored(stopped)).toEqual([{ agent: 'pm', status: 'waiting', since: at(2), for: 'input' }]);
+    expect(stored(stopped)).toEqual([
+      { agent: 'pm', status: 'waiting', since: at(2), for: 'input', of: 'ship' },
+    ]);
     expect(stored(log(...stopped, { type: 'run-ended', ...run, outcome: 'done' }))).toEqual([]);
   });
 
