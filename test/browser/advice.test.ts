@@ -4,11 +4,15 @@ import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { scriptedSettings } from '../support/project.ts';
 import { message, openItem, sharedStage, textOf, write } from './support.ts';
+import { RULES } from './team.ts';
 
 const SETTINGS = { approvals: { ownRequests: true } };
 
 describe.skipIf(chromiumPath === null)('what the console advises', () => {
-  const stage = sharedStage();
+  const refused = { code: 'UNAUTHORIZED', message: 'The key is wrong.' };
+  const stage = sharedStage({
+    script: [{ when: { last: '/use the key/' }, reply: { text: '', error: refused } }, ...RULES],
+  });
 
   const post = (conversation: string, content: string) =>
     stage.api('POST', `conversations/${conversation}/messages`, { content });
@@ -40,6 +44,49 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
     await item.getByRole('button', { name: 'Resume' }).click();
     await page.evaluate("location.hash = '#/c/spent'");
     await message(page, 'Noted: ').waitFor();
+  });
+  it('a turn that ended at a limit is closed after another agent was asked, in the thread and in the inbox', async () => {
+    await reload({ limits: { modelCallsPerTurn: 1 } });
+    await post('passed', 'read it, for long');
+    const page = await stage.look('#/inbox');
+    const item = await openItem(page, 'for long');
+    await item.getByText('limits.modelCallsPerTurn').waitFor();
+    expect(await item.locator('.buttons > button').allInnerTexts()).toEqual([
+      'Resume',
+      'Ask another agent',
+      'Dismiss',
+    ]);
+    await item.getByRole('button', { name: 'Ask another agent' }).click();
+    await item.getByRole('button', { name: /Dev/ }).click();
+    await item.waitFor({ state: 'detached' });
+    expect(await textOf(page.getByRole('alert'))).toBe('Asked Dev <b>Ops</b> to continue: read it, for long');
+    await page.evaluate("location.hash = '#/c/passed'");
+    const ended = page.locator('article.fault', { hasText: 'This turn ended at a limit' });
+    await ended.getByText(/Continued by Dev/).waitFor();
+    expect(await ended.getByRole('button').count()).toBe(1);
+    const { conversations } = await stage.api<{ conversations: { id: string; limited: string[] }[] }>(
+      'GET',
+      'conversations',
+    );
+    expect(conversations.find(({ id }) => id === 'passed')?.limited).toEqual([]);
+    await reload({});
+  });
+  it('a refused key is that of the model that was asked: of a hired agent, and of a fallback', async () => {
+    await post('hiring', 'hello');
+    await stage.api('POST', 'conversations/hiring/hire', {
+      ...{ slug: 'temp', name: 'Tess', description: 'helps', persona: 'You help.', publisher: 'alice' },
+    });
+    await post('hiring', '@temp use the key');
+    const page = await stage.look('#/c/hiring');
+    const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+    expect(await textOf(failed)).toMatch(/Check the variable that models\.default\.apiKey names/);
+    const scripted = { provider: 'scripted', script: 'script.yaml' };
+    await reload({ models: { default: { ...scripted, fallback: ['spare'] }, spare: scripted } });
+    await post('fallen', 'use the key');
+    await page.evaluate("location.hash = '#/inbox'");
+    const item = await openItem(page, 'use the key');
+    await item.getByText(/Check the variable that models\.spare\.apiKey names/).waitFor();
+    await reload({});
   });
   it('a message to an agent that waits for an approval says when the agent reads it', async () => {
     await post('later', 'write it');

@@ -308,6 +308,20 @@ describe.skipIf(chromiumPath === null)('files in the thread', () => {
     );
   });
 
+  it('a message says which of its agents is shown no pictures', async () => {
+    const parts = await postFiles(stage, 'blind', png('mug.png', 30, 20), text('notes.txt'));
+    const page = await stage.look('#/c/blind');
+    const line = (content: string) => message(page, content).first().locator('.reads-later');
+    for (const [content, part] of [
+      ['Look', parts[0]],
+      ['Read', parts[1]],
+    ] as const)
+      await stage.post('blind', content, { parts: [{ type: 'text', text: content }, part] });
+    expect(await textOf(line('Look'))).toBe('Lena Lead is shown no pictures: its model takes none.');
+    await message(page, 'Noted: Read').waitFor();
+    expect(await line('Read').count()).toBe(0);
+  });
+
   const open = async (conversation: string, ...files: readonly Given[]) => {
     await postFiles(stage, conversation, ...files);
     const page = await stage.look(`#/c/${conversation}`);

@@ -125,6 +125,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await page.keyboard.press('ArrowUp'); // it is the first one
     await page.keyboard.press('d');
     await item(page, 'first').waitFor({ state: 'detached' });
+    expect(await textOf(page.getByRole('alert'))).toBe('Denied by console: fs_write @project/note.md kept');
     await page.keyboard.press('a'); // no item is selected: it answers nothing
     await page.keyboard.press('ArrowDown');
     await approve.waitFor();

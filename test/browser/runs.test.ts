@@ -197,6 +197,10 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     const page = await stage.look('#/inbox');
     const item = page.getByRole('article', { name: 'A run waits for a message: Sue Starter in begin' });
     await item.click();
+    expect(await textOf(item.locator('.summary'))).toBe('Workflow both');
+    expect(await textOf(item.locator('.detail'))).toContain(
+      'Workflow both. Open the conversation to answer.',
+    );
     await item.locator('a.opens').click();
     await page.getByText('goes to Sue Starter with the next message').waitFor();
     await page.evaluate("location.hash = '#/new'");

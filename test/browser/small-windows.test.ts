@@ -202,6 +202,23 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     },
   );
 
+  it('a call that was higher than the screen and is answered stays in sight, with what came after it', async () => {
+    await post('amid', 'long');
+    for (const at of ['one', 'two', 'three']) await post('amid', `${at} `.repeat(80));
+    const page = await stage.look('#/c/amid', PHONE);
+    await page.getByRole('button', { name: '1 approval needed' }).tap();
+    const card = page.locator('.ask-card');
+    await card.getByText('rm /the/end').first().waitFor();
+    await page.getByRole('button', { name: 'Read on to answer' }).tap();
+    await page.locator('.ask-card.seen').waitFor();
+    await page.locator('.thread').evaluate((thread) => (thread.scrollTop -= 400)); // its answers stick
+    await page.waitForTimeout(700);
+    await page.getByRole('button', { name: 'Deny' }).tap();
+    await expect.poll(() => shownOf(page.getByText('Denied by console'), page)).toBeGreaterThan(10);
+    await page.waitForTimeout(500);
+    expect(await shownOf(page.getByText('Denied by console'), page)).toBeGreaterThan(10);
+  });
+
   itLong('in the inbox too, the way to the answers of a long call is in sight', async () => {
     const page = await stage.look('#/inbox', PHONE);
     await inboxItem(page, 'long').locator('.inbox-line').tap();

@@ -1,4 +1,4 @@
-import { type ReadonlySignal, signal } from '@preact/signals';
+import { computed, type ReadonlySignal, signal } from '@preact/signals';
 import { parseJson } from '../../kernel/json.ts';
 
 /** What the browser keeps for its tabs, and whether this one is visible. A cookie, which the page cannot read, proves who signed in. */
@@ -56,21 +56,14 @@ export function keptList<T>(name: string, storage: Storage, read: (stored: unkno
 
 /** Texts that are kept on this machine and shared by its tabs. Of more than `most`, the first ones are forgotten. */
 export function keptSet(name: string, most = 10_000) {
-  const read = (): ReadonlySet<string> => {
-    const kept = readValue(name);
-    return new Set(Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : []);
-  };
-  const texts = signal(read());
-  onStored(name, () => (texts.value = read()));
-  const keep = (all: Iterable<string>) => {
-    texts.value = new Set([...all].slice(-most));
-    keepValue(name, [...texts.value]);
-  };
+  const kept = keptList(name, localStorage, (stored) => stored.filter((one) => typeof one === 'string'));
+  const texts = computed<ReadonlySet<string>>(() => new Set(kept.list.value));
+  const keep = (all: Iterable<string>) => kept.keep([...new Set(all)].slice(-most));
   const put = (text: string, isIn: boolean) => {
-    const others = [...read()].filter((other) => other !== text);
+    const others = kept.list.peek().filter((other) => other !== text);
     keep(isIn ? [...others, text] : others);
   };
-  return { texts: texts as ReadonlySignal<ReadonlySet<string>>, keep, put };
+  return { texts, keep, put };
 }
 
 /** A text that the storage has no room for is in the page alone. */

@@ -1,8 +1,11 @@
 import type { DiffLine } from '../../conversation/index.ts';
+import { shortLine } from '../../conversation/text/text.ts';
 import { escapeHidden, visibleArguments } from '../../kernel/hidden.ts';
 import { parseJson } from '../../kernel/json.ts';
 
 /** Numbers, times, texts and differences for people. */
+
+export { shortLine };
 
 export function duration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`;
@@ -73,18 +76,12 @@ export function pretty(text: string): string {
 }
 
 /** The arguments of a call, on one line or indented, with escapes for invisible characters. */
-export const argumentsLine = (text: string): string => oneLine(visibleArguments(text), 90);
+export const argumentsLine = (text: string): string => shortLine(visibleArguments(text), 90);
 export const argumentsBlock = (text: string): string => escapeHidden(pretty(visibleArguments(text)));
 
 /** Shortens an id to its ends, because generated ids begin alike. */
 export function shortId(id: string): string {
   return id.length <= 20 ? id : `${id.slice(0, 6)}…${id.slice(-6)}`;
-}
-
-export function oneLine(text: string, length = 120): string {
-  const line = text.replace(/\s+/gu, ' ').trim();
-  const letters = [...line];
-  return letters.length <= length ? line : `${letters.slice(0, length - 1).join('')}…`;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals colour their output with them

@@ -1,4 +1,4 @@
-import type { Spent } from '../../conversation/index.ts';
+import { type Spent, spentTogether } from '../../conversation/state/usage.ts';
 import type { BackOffStatus, DaemonStatus, ModelStatus, ProgramStatus, Status } from './answers.ts';
 import { clockTimeOf, dayOf, fullTime, roughly } from './format.ts';
 
@@ -112,18 +112,9 @@ export interface Chart {
 export type Sum = Omit<Spent, 'day'>;
 
 export function sumsOf(spent: readonly Spent[]): readonly Sum[] {
-  const sums = new Map<string, Sum>();
-  for (const { agent, calls, tokens, usd, unpricedCalls } of spent) {
-    const before = sums.get(agent) ?? { agent, calls: 0, tokens: 0, usd: 0, unpricedCalls: 0 };
-    sums.set(agent, {
-      agent,
-      calls: before.calls + calls,
-      tokens: before.tokens + tokens,
-      usd: before.usd + usd,
-      unpricedCalls: before.unpricedCalls + unpricedCalls,
-    });
-  }
-  return [...sums.values()].sort((a, b) => b.usd - a.usd || b.tokens - a.tokens);
+  return [...spentTogether(spent.map((one) => ({ ...one, day: '' })))].sort(
+    (a, b) => b.usd - a.usd || b.tokens - a.tokens,
+  );
 }
 
 const DAY_MS = 86_400_000;

@@ -4,7 +4,7 @@ import { answeredFirst } from '../../conversation/log/words.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { keepDraft, readDraft } from '../api/browser.ts';
 import { type ApprovalAnswer, RequestError, requests } from '../api/requests.ts';
-import { oneLine, pretty } from '../model/format.ts';
+import { pretty, shortLine } from '../model/format.ts';
 import type { InboxItem } from '../model/list/inbox.ts';
 import type { Approval, Call, Question } from '../model/thread/calls.ts';
 import { opened, recipientsHere, version } from './conversation.ts';
@@ -50,7 +50,8 @@ export async function whyItIsOver(conversation: string, { approval, place }: Cal
   for (const entry of entries) {
     if (entry.type === 'message' && entry.call && wireCallId(entry.call) === wireCallId(place)) {
       const said = entries.find(({ index }) => index === entry.answers?.[0]);
-      if (said) return escapeHidden(`${said.author.name} answered first: “${oneLine(entry.content ?? '')}”.`);
+      if (said)
+        return escapeHidden(`${said.author.name} answered first: “${shortLine(entry.content ?? '')}”.`);
     }
     if (entry.type !== 'approval-answered' || entry.approvalId !== approval?.approvalId) continue;
     if (entry.answer === 'expired') return EXPIRED;

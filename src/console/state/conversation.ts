@@ -7,7 +7,7 @@ import { requests } from '../api/requests.ts';
 import { type Recipients, recipientsOf } from '../model/addressing.ts';
 import type { AgentCard } from '../model/answers.ts';
 import { fileText } from '../model/files.ts';
-import { oneLine } from '../model/format.ts';
+import { shortLine } from '../model/format.ts';
 import type { Block } from '../model/thread/blocks.ts';
 import {
   type Chunk,
@@ -243,9 +243,9 @@ const NEWS_MS = 10_000;
 function announce(block: Block | null, createdAt: string): void {
   if (block === null || Date.now() - Date.parse(createdAt) >= NEWS_MS) return;
   if (block.kind === 'message')
-    announcement.value = `${nameOfAuthor(block.entry.author)}: ${oneLine(block.entry.content || filesOf(block.entry).map(fileText).join(', '), 200)}`;
+    announcement.value = `${nameOfAuthor(block.entry.author)}: ${shortLine(block.entry.content || filesOf(block.entry).map(fileText).join(', '), 200)}`;
   else if (block.kind === 'passage')
-    announcement.value = `${nameOf(block.from)} to ${nameOf(block.to)}: ${oneLine(block.text, 200)}`;
+    announcement.value = `${nameOf(block.from)} to ${nameOf(block.to)}: ${shortLine(block.text, 200)}`;
   else if (block.kind === 'band') announcement.value = `${block.tone}: ${block.title}`;
   else announcement.value = block.title;
 }

@@ -2,7 +2,7 @@ import { batch, computed, signal } from '@preact/signals';
 import { followList } from '../api/follow.ts';
 import type { ListChange } from '../api/hub.ts';
 import type { Activity, ConversationRow } from '../model/answers.ts';
-import { oneLine, withoutAnsi } from '../model/format.ts';
+import { shortLine, withoutAnsi } from '../model/format.ts';
 import { beginningOf, changedRows, sharedTitlesOf } from '../model/list/list.ts';
 import { filesFor, postOf } from './files.ts';
 import { firstPosts, forgetAccepted } from './outbox.ts';
@@ -22,7 +22,7 @@ export const begun = computed<readonly ConversationRow[]>(() => {
   const unlisted = [...firstPosts.value].filter(([id]) => !byId.value.has(id));
   return unlisted.map(([id, { post }]) => {
     const names = filesFor(postOf(post.id)).map(({ name }) => name);
-    return { ...NEW_ROW, id, title: oneLine(post.content || names.join(', '), TITLE_LENGTH) };
+    return { ...NEW_ROW, id, title: shortLine(post.content || names.join(', '), TITLE_LENGTH) };
   });
 });
 

@@ -2,7 +2,7 @@ import { computed, effect, signal } from '@preact/signals';
 import type { Entry } from '../../conversation/index.ts';
 import { keptSet } from '../api/browser.ts';
 import { requests } from '../api/requests.ts';
-import { oneLine, withoutAnsi } from '../model/format.ts';
+import { shortLine, withoutAnsi } from '../model/format.ts';
 import { type InboxItem, inboxOf } from '../model/list/inbox.ts';
 import { isListed, rows } from './conversations.ts';
 import { go, linkTo } from './route.ts';
@@ -35,8 +35,10 @@ export const mayAnswer = ({ kind }: InboxItem): boolean => rights[RIGHTS[kind]].
 /** What this person may answer: it is counted, and told. */
 export const needed = computed<readonly InboxItem[]>(() => inbox.value.filter(mayAnswer));
 
-export function leaveOut({ key }: InboxItem): void {
+/** `did`: said, unless a notice says more. */
+export function leaveOut({ key }: InboxItem, did: string): void {
   answered.value = new Set([...answered.value, key]);
+  notice.value ??= { text: did, hint: '', undo: null };
 }
 
 /** Keys of things that are over are forgotten. */
@@ -46,7 +48,7 @@ export function dismiss(items: readonly InboxItem[]): void {
   dismissed.keep([...kept, ...items.map(({ key }) => key)]);
   const undo = () => dismissed.keep(kept);
   const [first] = items;
-  const what = items.length === 1 && first ? oneLine(withoutAnsi(first.title)) : `${items.length} items`;
+  const what = items.length === 1 && first ? shortLine(withoutAnsi(first.title)) : `${items.length} items`;
   notice.value = { text: `Dismissed: ${what}`, hint: '', undo };
 }
 
@@ -127,7 +129,7 @@ function alertOf(items: readonly InboxItem[]): void {
   if (chosenAlerts.value.has('sound')) beep();
   if (isSeen || !chosenAlerts.value.has('notification') || Notification.permission !== 'granted') return;
   for (const item of items.slice(0, MOST_NOTIFICATIONS)) {
-    const shown = new Notification(KIND_LABELS[item.kind], { body: oneLine(item.title), tag: item.key });
+    const shown = new Notification(KIND_LABELS[item.kind], { body: shortLine(item.title), tag: item.key });
     shown.onclick = () => {
       window.focus();
       go(linkTo.inbox);

@@ -1,7 +1,7 @@
 import { batch, computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
 import type { FoundMessage } from '../model/answers.ts';
-import { oneLine } from '../model/format.ts';
+import { shortLine } from '../model/format.ts';
 import { newestFirst, timeOf } from '../model/list/list.ts';
 import { fitOf, refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
 import { type Command, commands } from './commands.ts';
@@ -101,7 +101,7 @@ function ofButtons(): Command[] {
     const call = [...parts].map(({ innerText }) => innerText).join(' ');
     const label = button.ariaLabel ?? button.innerText;
     return {
-      name: `${label}${call && ` (${oneLine(call, LONGEST_CALL)})`}${/entry \d+/.test(label) ? '' : ', this entry'}`,
+      name: `${label}${call && ` (${shortLine(call, LONGEST_CALL)})`}${/entry \d+/.test(label) ? '' : ', this entry'}`,
       words: button.title,
       run: () => {
         button.focus();

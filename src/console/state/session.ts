@@ -25,10 +25,10 @@ export interface Notice {
   readonly text: string;
   readonly hint: string;
   readonly isUnreachable?: boolean;
-  /** The action succeeded, and this takes it back. */
-  readonly undo?: () => void;
+  /** The action succeeded, and this takes it back; null: nothing does. */
+  readonly undo?: (() => void) | null;
 }
-/** The failure of the last action, or what it did if that can be undone. */
+/** The failure of the last action, or what it did where the page does not show that. */
 export const notice = signal<Notice | null>(null);
 
 /** The daemon does not answer. The page shows it once, not for each request. */

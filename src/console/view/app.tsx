@@ -93,22 +93,17 @@ function NoticeBar() {
   useLayoutEffect(() => makeRoom(bar.current), [notice.value, isAway.value, at, width]);
   if (!notice.value || (notice.value.isUnreachable && isAway.value)) return null;
   const { text, hint, undo } = notice.value;
+  const takeBack = () => {
+    hide();
+    undo?.();
+  };
   return (
-    <div class={`notice text-small breaks ${undo ? 'done' : ''}`} role="alert" ref={bar}>
+    <div class={`notice text-small breaks ${undo === undefined ? '' : 'done'}`} role="alert" ref={bar}>
       <p>
         {text}
         {hint && <span class="muted">{hint}</span>}
       </p>
-      {undo && (
-        <Button
-          onClick={() => {
-            hide();
-            undo();
-          }}
-        >
-          Undo
-        </Button>
-      )}
+      {undo && <Button onClick={takeBack}>Undo</Button>}
       <IconButton icon="close" aria-label="Dismiss" onClick={hide} />
     </div>
   );

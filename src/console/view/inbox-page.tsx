@@ -1,5 +1,6 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { keepValue, readValue } from '../api/browser.ts';
+import { shortLine, withoutAnsi } from '../model/format.ts';
 import type { InboxContent, InboxItem } from '../model/list/inbox.ts';
 import { contentOf, groupsOf, isDecision, summaryOf } from '../model/list/inbox.ts';
 import { EXPIRED, isBeingAnswered, NO_LONGER, tellKept, whyItIsOver } from '../state/approvals.ts';
@@ -30,7 +31,7 @@ import { useRequest } from './parts/hooks.ts';
 import { Avatar, BackLink, Fold, Name, SharedId, When } from './parts/parts.tsx';
 import { ApprovalCard } from './thread/approval-card.tsx';
 import { QuestionCard } from './thread/call-row.tsx';
-import { EndedActions, FailureText } from './thread/failure-view.tsx';
+import { EndedActions, FailureText, UNKNOWN } from './thread/failure-view.tsx';
 
 const SHOWN_AT_ONCE = 30;
 
@@ -206,13 +207,12 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
     heading.dataset.left = String(entries.indexOf(article.current));
     heading.focus();
   };
-  useLayoutEffect(() => leave, []); // the list may have the answer first
-  const leaving = (act: () => void) => () => {
-    leave();
-    act();
+  useLayoutEffect(() => leave, []);
+  const of = (call && content && summaryOf(content)) || title;
+  const onDone = (did: string) => {
+    leave(); // at once: an item with the focus in its field stays
+    leaveOut(item, `${did}: ${shortLine(withoutAnsi(of))}`);
   };
-  const onDone = leaving(() => leaveOut(item));
-  const onDismiss = leaving(() => dismiss([item]));
   const open = (event: Event) => {
     if (entry === null) return;
     event.preventDefault();
@@ -257,7 +257,7 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
           <InConversation.Provider value={conversation}>
             <fieldset class="fits" disabled={!mayAnswer(item)}>
               {content && 'said' in content && content.said && <Markdown text={content.said} />}
-              {content && <Content {...{ item, content, over, onDone, onDismiss }} />}
+              {content && <Content {...{ item, content, over, onDone }} />}
             </fieldset>
           </InConversation.Provider>
           {over !== null && (
@@ -275,18 +275,17 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
   );
 }
 
-const AWAY = 'The daemon does not answer.';
-
 interface ContentProps {
   readonly item: InboxItem;
   readonly content: InboxContent;
   readonly over: string | null;
-  readonly onDone: () => void;
-  readonly onDismiss: () => void;
+  readonly onDone: (did: string) => void;
 }
 
-function Content({ item, content, over, onDone, onDismiss }: ContentProps) {
+function Content({ item, content, over, onDone }: ContentProps) {
   const { kind, conversation, agent } = item;
+  const ended = content.kind === 'ended' && content;
+  const about = summaryOf(content);
   switch (content.kind) {
     case 'approval':
       return <ApprovalCard {...content} {...{ agent, over, onDone }} />;
@@ -295,18 +294,18 @@ function Content({ item, content, over, onDone, onDismiss }: ContentProps) {
     case 'elsewhere':
     case 'ended':
       if (kind !== 'failed' && kind !== 'limited')
-        return <p class="muted">{isAway.value ? AWAY : 'Open the conversation to answer.'}</p>;
+        return (
+          <p class="muted">
+            {isAway.value
+              ? 'The daemon does not answer.'
+              : `${about && `${about}. `}Open the conversation to answer.`}
+          </p>
+        );
       return (
         <>
-          {content.kind === 'ended' && (
-            <FailureText failure={{ code: content.code, message: content.text }} />
-          )}
-          <EndedActions
-            {...{ conversation, agent, outcome: kind, onDone }}
-            code={content.kind === 'ended' ? content.code : null}
-            failed={content.kind === 'ended' ? content.failed : null}
-          >
-            <Button shortcut="x" onClick={onDismiss}>
+          {ended && <FailureText failure={{ code: ended.code, message: ended.text }} />}
+          <EndedActions {...{ conversation, agent, outcome: kind, onDone }} {...(ended || UNKNOWN)}>
+            <Button shortcut="x" onClick={() => dismiss([item])}>
               Dismiss
             </Button>
           </EndedActions>

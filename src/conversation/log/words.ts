@@ -18,7 +18,7 @@ const ANSWERS: Readonly<Record<string, readonly [string, string]>> = {
 export function answeredBy(
   answer: string,
   by: string,
-  { isChanged, always, grant }: Readonly<{ isChanged?: boolean; always?: true; grant?: number }> = {},
+  { isChanged, always, grant }: Readonly<{ isChanged?: boolean; always?: boolean; grant?: number }> = {},
 ): string {
   if (isChanged) return `Approved with changed arguments by ${by}`;
   if (answer === 'expired') return 'Expired without an answer';

@@ -217,7 +217,7 @@ export function previewOf(text: string, index: number, length = PREVIEW_LENGTH):
 const READ = 2_000;
 
 /** The beginning of a text on one line. */
-export function shortLine(text: string, most: number): string {
+export function shortLine(text: string, most = 120): string {
   const letters = [...text.slice(0, READ).replace(/\s+/gu, ' ').trim()];
   return letters.length <= most ? letters.join('') : `${letters.slice(0, most - 1).join('')}…`;
 }

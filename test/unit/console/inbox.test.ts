@@ -69,7 +69,7 @@ describe('what needs a person', () => {
       kind: 'ended',
       text: 'It took too long',
       code: 'turnSeconds',
-      failed: null,
+      failed: limit,
       asker: null,
     });
     expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [])).toEqual({ kind: 'elsewhere' });

@@ -6,10 +6,10 @@ import {
   count,
   duration,
   money,
-  oneLine,
   pretty,
   roughly,
   shortId,
+  shortLine,
 } from '../../../src/console/model/format.ts';
 import { adviceOn } from '../../../src/console/model/thread/failure.ts';
 import {
@@ -171,8 +171,8 @@ describe('numbers in the console', () => {
   });
 
   it('texts are cut to fit', () => {
-    expect(oneLine('  a\n b  ')).toBe('a b');
-    expect(oneLine('abcdef', 4)).toBe('abc…');
+    expect(shortLine('  a\n b  ')).toBe('a b');
+    expect(shortLine('abcdef', 4)).toBe('abc…');
     expect(pretty('{"a":1}')).toBe('{\n  "a": 1\n}');
     expect(pretty('no json')).toBe('no json');
   });
@@ -205,6 +205,12 @@ describe('what to do about a failed model call or a limit', () => {
         expect(adviceOn(code, model)).toEqual({ text, fails: 'agent', orNew: true });
     },
   );
+
+  it('a refusal of the content asks for other words, and blames no configuration', () => {
+    const text = expect.stringMatching(/^(?!.*parley\.yaml).*other words/);
+    for (const model of ['big', undefined])
+      expect(adviceOn('CONTENT_FILTERED', model)).toEqual({ text, fails: null, orNew: true });
+  });
 
   it('an exhausted quota is that of the key that the model uses, whatever names the key', () => {
     expect(adviceOn('QUOTA_EXHAUSTED', 'big')?.text).toMatch(/account of the key that this model uses/);

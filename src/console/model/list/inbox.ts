@@ -1,12 +1,12 @@
 import type { Entry } from '../../../conversation/index.ts';
-import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { plainLine } from '../../../conversation/text/text.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import type { Activity, ConversationRow } from '../answers.ts';
-import { oneLine, withoutAnsi } from '../format.ts';
-import { limitOf, type NameOf } from '../thread/blocks.ts';
+import { shortLine, withoutAnsi } from '../format.ts';
+import type { NameOf } from '../thread/blocks.ts';
 import type { Approval, Call, Question } from '../thread/calls.ts';
 import { argumentsOf, callsOf, questionOf } from '../thread/calls.ts';
+import { type Ending, endingOf } from '../thread/failure.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
 
@@ -24,6 +24,8 @@ export interface InboxItem {
   /** Null: the list names none. */
   readonly entry: number | null;
   readonly position: number;
+  /** Of a run that waits for a message. */
+  readonly workflow?: string | undefined;
 }
 
 const NONE: readonly InboxItem[] = [];
@@ -49,12 +51,13 @@ export function isDecision({ kind }: InboxItem): boolean {
 }
 
 function itemOf(row: Row, one: Activity): InboxItem | null {
-  const { agent, since, entry = null, position = 0 } = one;
+  const { agent, since, of, entry = null, position = 0 } = one;
   const kind = kindOf(one);
   if (kind === null) return null;
   const key = [row.id, agent, kind, entry ?? since, position].join(' ');
   const named = { conversation: row.id, title: row.title ?? row.id };
-  return { key, kind, ...named, agent, since: since ?? '', entry, position };
+  const workflow = kind === 'input' ? of : undefined;
+  return { key, kind, ...named, agent, since: since ?? '', entry, position, workflow };
 }
 
 function kindOf({ status, for: waitsFor, asks }: Activity): Kind | null {
@@ -68,14 +71,8 @@ function kindOf({ status, for: waitsFor, asks }: Activity): Kind | null {
 export type InboxContent =
   | ({ readonly kind: 'approval'; readonly approval: Approval; readonly call: Call } & Asked)
   | ({ readonly kind: 'question'; readonly question: Question } & Asked)
-  /** `code`: of the failure, or the name of the limit. `failed`: the entry of the failure. */
-  | ({
-      readonly kind: 'ended';
-      readonly text: string;
-      readonly code: string;
-      readonly failed: Pick<Entry, 'id' | 'index'> | null;
-    } & Pick<Asked, 'asker'>)
-  | { readonly kind: 'elsewhere' };
+  | ({ readonly kind: 'ended' } & Ending & Pick<Asked, 'asker'>)
+  | ({ readonly kind: 'elsewhere' } & Pick<InboxItem, 'workflow'>);
 
 interface Asked {
   /** The text of the agent beside the call; empty: none. */
@@ -89,37 +86,34 @@ export function summaryOf(content: InboxContent): string {
   switch (content.kind) {
     case 'approval': {
       const { asks, mayHaveRun } = content.approval;
-      if (asks) return oneLine(asks.message);
+      if (asks) return shortLine(asks.message);
       const given = Object.values(argumentsOf(content.call)).map((one) =>
         typeof one === 'string' ? one : JSON.stringify(one),
       );
-      return escapeHidden(oneLine([mayHaveRun ? 'ran?' : '', content.call.tool, ...given].join(' ')));
+      return escapeHidden(shortLine([mayHaveRun ? 'ran?' : '', content.call.tool, ...given].join(' ')));
     }
     case 'question':
       return plainLine(withoutAnsi(content.question.question), 120);
     case 'ended':
-      return oneLine(escapeHidden(content.text));
+      return shortLine(escapeHidden(content.text));
     case 'elsewhere':
-      return '';
+      return content.workflow === undefined ? '' : `Workflow ${content.workflow}`;
   }
 }
 
 /** `entry`: of the item; `before`: those before it, the last one first. */
 export function contentOf(
-  { agent, position }: InboxItem,
+  { agent, position, workflow }: InboxItem,
   [entry, ...before]: readonly Entry[],
   nameOf: NameOf = (slug) => slug,
 ): InboxContent {
   if (entry?.type === 'approval-requested') return approvalOf(entry, before);
   const asker = askerOf(entry?.turnId, before);
-  if (entry?.type === 'limit-reached')
-    return { kind: 'ended', text: limitOf(entry, nameOf), code: entry.limit, failed: null, asker };
-  if (entry?.type !== 'message') return { kind: 'elsewhere' };
-  const { failure } = splitMessage(entry);
-  if (failure) return { kind: 'ended', text: failure.message, code: failure.code, failed: entry, asker };
-  const call = callsOf(entry)[position];
+  const ended = entry && endingOf([entry, ...before], agent, nameOf);
+  if (ended) return { kind: 'ended', ...ended, asker };
+  const call = entry?.type === 'message' && callsOf(entry)[position];
   const question = call && questionOf(call, agent);
-  if (!question) return { kind: 'elsewhere' };
+  if (!question) return { kind: 'elsewhere', workflow };
   return { kind: 'question', question, said: entry.content ?? '', asker };
 }
 

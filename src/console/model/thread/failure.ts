@@ -1,3 +1,7 @@
+import type { Entry } from '../../../conversation/index.ts';
+import { splitMessage } from '../../../conversation/log/model-failure.ts';
+import { limitOf, type NameOf } from './blocks.ts';
+
 export interface Advice {
   /** `code` is between backticks. */
   readonly text: string;
@@ -19,6 +23,23 @@ export function adviceOn(code: string | null, model: string | undefined): Advice
   return advice(text, 'agent');
 }
 
+export type Ending = NonNullable<ReturnType<typeof endingOf>>;
+
+/**
+ * Why a turn ended early, from the entry that says it and those before it, newest first; null: this entry says nothing of it. `code`:
+ * of the failure, or the name of the limit. `model`: the one that was asked last; undefined: that of the agent's card.
+ */
+export function endingOf([said, ...before]: readonly Entry[], agent: string, nameOf: NameOf) {
+  if (said?.type !== 'limit-reached' && said?.type !== 'message') return null;
+  const isLimit = said.type === 'limit-reached';
+  const failure = isLimit ? { code: said.limit, message: limitOf(said, nameOf) } : splitMessage(said).failure;
+  const [model] = before.flatMap((one) => {
+    if (one.type === 'attempt-failed' && one.turnId === said.turnId) return one.next.model;
+    return one.type === 'agent-hired' && one.agent === agent ? one.model : [];
+  });
+  return failure && { code: failure.code, text: failure.message, failed: said, model };
+}
+
 const advice = (text: string, fails: Advice['fails'], orNew = false): Advice => ({ text, fails, orNew });
 
 const raise = (limit: string) => `raise \`limits.${limit}\` in \`parley.yaml\`, and run \`parley reload\`.`;
@@ -34,6 +55,11 @@ const TOO_LONG = advice(
 const OF_ALL: Readonly<Record<string, Advice>> = {
   CONTEXT_TOO_LONG: TOO_LONG,
   CONTEXT_STILL_TOO_LARGE: TOO_LONG,
+  CONTENT_FILTERED: advice(
+    'The provider of the model refuses what was written; nothing is wrong with the configuration. Ask in other words, or another agent with another model.',
+    null,
+    true,
+  ),
   tokensPerConversation: ofConversation('tokensPerConversation'),
   usdPerConversation: ofConversation('usdPerConversation'),
   modelCallsPerTurn: ofTurn('modelCallsPerTurn'),

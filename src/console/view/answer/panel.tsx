@@ -4,7 +4,7 @@ import { parseJson } from '../../../kernel/json.ts';
 import { requests } from '../../api/requests.ts';
 import { type ForkPoint, forkPoint } from '../../model/answer.ts';
 import type { WhatIf, WhatIfResult, WhatIfRun, WhatIfTurn } from '../../model/answers.ts';
-import { argumentsBlock, costText, count, duration, oneLine, when } from '../../model/format.ts';
+import { argumentsBlock, costText, count, duration, shortLine, when } from '../../model/format.ts';
 import { nameOf, opened, version } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
 import { useKeptText, WHAT_IF } from '../../state/kept.ts';
@@ -175,7 +175,7 @@ function WhatIfs({ id, agent, index }: OfAnswer) {
 function newLine({ change: { persona } }: WhatIf, recorded: string | null): string {
   const known = recorded?.split('\n') ?? [];
   const line = persona?.split('\n').find((one) => one.trim() !== '' && !known.includes(one));
-  return line === undefined ? '' : `: “${oneLine(escapeHidden(line), 60)}”`;
+  return line === undefined ? '' : `: “${shortLine(escapeHidden(line), 60)}”`;
 }
 
 const MOST_RUNS = 20;

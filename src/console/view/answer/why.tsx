@@ -4,7 +4,7 @@ import { diffDefinitions, diffViews } from '../../../conversation/view/view-diff
 import { requests } from '../../api/requests.ts';
 import type { TurnStart, TurnsAround } from '../../model/answer.ts';
 import { previousAnswer, segmentsOf, turnsAround } from '../../model/answer.ts';
-import { clockTime, costText, count, oneLine, when } from '../../model/format.ts';
+import { clockTime, costText, count, shortLine, when } from '../../model/format.ts';
 import { opened } from '../../state/conversation.ts';
 import { Select } from '../parts/controls.tsx';
 import { useRequest } from '../parts/hooks.ts';
@@ -86,7 +86,7 @@ function Change({ change }: { readonly change: Difference }) {
         <span class="unseen">{change.op}: </span>
         <strong>{placed.part?.kind ?? placed.message.role}</strong>{' '}
         <EntryLinks entries={placed.part?.entries ?? []} />
-        <span class="muted"> {oneLine(messageText(placed.message), 140)}</span>
+        <span class="muted"> {shortLine(messageText(placed.message), 140)}</span>
       </span>
     </li>
   );
@@ -226,7 +226,7 @@ function Messages({ request: { messages, report } }: OfRequest) {
                     <>
                       <span class="dot" style={groupStyle(part?.kind ?? '')} aria-hidden="true" />
                       <span class="kind">{part?.kind ?? message.role}</span>
-                      <span class="muted preview">{oneLine(messageText(message), 80)}</span>
+                      <span class="muted preview">{shortLine(messageText(message), 80)}</span>
                       <span class="meta">{count(part?.tokens ?? 0)}</span>
                     </>
                   }

@@ -7,7 +7,7 @@ import { keepDraft, readDraft } from '../../api/browser.ts';
 import { requests } from '../../api/requests.ts';
 import { candidates, completed, mentionAt } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
-import { oneLine } from '../../model/format.ts';
+import { shortLine } from '../../model/format.ts';
 import {
   isAtWork,
   isWhollyStopped,
@@ -28,6 +28,7 @@ import {
   isOperator,
   mayApprove,
   mayPost,
+  me,
   publisher,
   refused,
   sender,
@@ -191,13 +192,7 @@ function StopNotice() {
 }
 
 function Signature() {
-  const own = identity.value?.name;
-  if (own)
-    return (
-      <span class="muted">
-        as {publisher.value}/{own}
-      </span>
-    ); // the token says so
+  if (identity.value?.name) return <span class="muted">as {me}</span>; // the token says so
   return (
     <>
       <label for="name" class="inline">
@@ -353,11 +348,9 @@ function To({ content, place, typing }: ToProps) {
   const asked = thread?.questions.find(({ agent }) => to.slugs.includes(agent));
   return (
     <p id="recipients" class="muted breaks">
-      {to.isAnswer && asked ? (
-        <>Answers “{oneLine(escapeHidden(asked.question), LONGEST_QUESTION)}” of </>
-      ) : (
-        'To '
-      )}
+      {to.isAnswer && asked
+        ? `Answers “${shortLine(escapeHidden(asked.question), LONGEST_QUESTION)}” of `
+        : 'To '}
       <bdi class="names">{names(to.slugs)}</bdi>
       {to.isHeld && ', which is stopped: resume it, or name it with @'}
       {to.missed.length > 0 && `. ${names(to.missed)}, ${busy} not get it.`}

@@ -2,7 +2,7 @@ import type { ComponentProps } from 'preact';
 import type { DeliveryMode, Mode } from '../../../conversation/index.ts';
 import { requests } from '../../api/requests.ts';
 import { whyItAnswers } from '../../model/addressing.ts';
-import { oneLine } from '../../model/format.ts';
+import { shortLine } from '../../model/format.ts';
 import type { AgentState } from '../../model/thread/thread.ts';
 import {
   connection,
@@ -134,7 +134,7 @@ function KeptPosts({ place }: { readonly place: string }) {
     <ul class="kept-posts text-small as-thread" aria-label="Not sent yet">
       {kept.map(({ post, state, reason }) => (
         <li key={post.id} class={`breaks ${state}`}>
-          <p dir="auto">{oneLine(post.content, 300)}</p>
+          <p dir="auto">{shortLine(post.content, 300)}</p>
           <ChosenFiles of={postOf(post.id)} />
           <p class="muted">
             {state === 'waiting' ? 'Waits to be sent' : 'Not sent'}

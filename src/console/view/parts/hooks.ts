@@ -104,9 +104,15 @@ export function useVirtualList(options: {
   const [list] = useState(() => new Virtualizer<HTMLElement, HTMLElement>(all));
   list.setOptions(all);
   // What changes above the view moves nothing in it, also while a person scrolls up, when the default leaves known heights alone.
-  // At the end it would scroll to a place that is not there yet, and do so when more has arrived.
-  list.shouldAdjustScrollPositionOnItemSizeChange = ({ key, start, end }) =>
-    !list.isAtEnd() && (list.itemSizeCache.has(key) ? end : start + 1) <= (list.scrollOffset ?? 0);
+  // At the end it would scroll to a place that is not there yet, and do so when more has arrived. What shrinks out of the view, such
+  // as an answered call, comes back to where its end was, or into the view.
+  list.shouldAdjustScrollPositionOnItemSizeChange = ({ key, start, end }, delta) => {
+    const [at, height] = [list.scrollOffset ?? 0, list.scrollRect?.height ?? 0];
+    if (list.isAtEnd()) return false;
+    if (!list.itemSizeCache.has(key)) return start + 1 <= at;
+    if (end > at && end + delta <= at) list.scrollOffset = Math.max(at, end - height); // `delta` is added to it
+    return Math.min(end, end + delta) <= at;
+  };
   useEffect(() => list._didMount(), [list]);
   useLayoutEffect(() => list._willUpdate());
   return list;

@@ -209,8 +209,7 @@ function ModelRows({ daemon, model }: { readonly daemon: string | null; readonly
       <tr>
         <th scope="rowgroup" class="breaks" colSpan={5}>
           {model.model}
-          {daemon !== null && <span class="muted text-tiny"> {daemon}</span>}
-          {failure && ' '}
+          {daemon !== null && <span class="muted text-tiny"> {daemon}</span>}{' '}
           {failure && (
             <span class={`text-tiny ${isFailing(model) ? 'state wrong' : 'muted'}`}>
               {failure.code}, {when(failure.at, Date.now())}

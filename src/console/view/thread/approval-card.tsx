@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { AnswerOf } from '../../../bus/contract.ts';
 import { askedText, type Field, fieldsAsked, optionsAsked } from '../../../conversation/log/server-asks.ts';
+import { answeredBy } from '../../../conversation/log/words.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { canonicalArguments, escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { isRecord, parseJson, readArguments } from '../../../kernel/json.ts';
@@ -12,7 +13,7 @@ import { answerApproval, fieldsOf, offeredArguments } from '../../state/approval
 import { nameOf } from '../../state/conversation.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { goOnAfter } from '../../state/keys.ts';
-import { isOperator, mayApprove, refused } from '../../state/session.ts';
+import { isOperator, mayApprove, nameOfMe, refused } from '../../state/session.ts';
 import { Button, CopyButton, onSubmit, onText, QuietButton, Select } from '../parts/controls.tsx';
 import { useNow, useRequest, useTimeout } from '../parts/hooks.ts';
 import { Fold } from '../parts/parts.tsx';
@@ -24,7 +25,7 @@ interface ApprovalProps {
   readonly agent: string;
   /** Who answered it first, or an empty text. */
   readonly over?: string | null;
-  readonly onDone?: () => void;
+  readonly onDone?: (did: string) => void;
 }
 
 /** A call that waits for a person: everything that would run, why it asks, and the answers. */
@@ -266,7 +267,9 @@ function useAnswers({ approval, call, over = null, onDone }: ApprovalProps) {
     const outcome = await answerApproval(id, call, approval, given);
     if (outcome !== 'answered') setBusy(false);
     if (outcome === 'refused') return;
-    (onDone ?? goOn)();
+    const { answer, always, arguments: changed } = given;
+    const did = answeredBy(answer, nameOfMe.value, { isChanged: changed !== undefined, always });
+    (onDone ?? goOn)(approval.asks && answer === 'approve' ? 'Answered' : did);
   };
   return { isBusy: isBusy || over !== null, reason, setReason, edited, setEdited, field, edit, say };
 }

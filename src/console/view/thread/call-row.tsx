@@ -6,7 +6,7 @@ import { filesOf } from '../../../conversation/log/parts.ts';
 import { answeredBy } from '../../../conversation/log/words.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
-import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../../model/format.ts';
+import { argumentsBlock, argumentsLine, duration, pretty, shortLine } from '../../model/format.ts';
 import { type Call, isPending, type Question, questionOf } from '../../model/thread/calls.ts';
 import {
   answerQuestion,
@@ -263,7 +263,7 @@ const quoted = (options: readonly string[]) => options.map((option) => `“${opt
 interface QuestionProps {
   readonly question: Question;
   readonly isOver?: boolean;
-  readonly onDone?: () => void;
+  readonly onDone?: (did: string) => void;
 }
 
 export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps) {
@@ -275,7 +275,7 @@ export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps)
     const goOn = goOnAfter();
     if ((await answerQuestion(id, asked, content)) === 'refused') return;
     setText('');
-    (onDone ?? goOn)();
+    (onDone ?? goOn)('Answered');
   };
   return (
     <fieldset
@@ -292,7 +292,7 @@ export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps)
       ) : call.result ? (
         <p class="muted">
           {call.resultBy !== null && `answered by ${escapeHidden(call.resultBy)}: `}
-          <bdi>{oneLine(call.result.content ?? '', 200)}</bdi>
+          <bdi>{shortLine(call.result.content ?? '', 200)}</bdi>
           {options.length > 0 && ` (of ${quoted(options)})`}
         </p>
       ) : !mayPost.value ? (

@@ -1,11 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Entry, ModelFailure } from '../../../conversation/index.ts';
-import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import type { EndedTurn } from '../../model/thread/blocks.ts';
-import { type Advice, adviceOn } from '../../model/thread/failure.ts';
+import { type Advice, adviceOn, type Ending, endingOf } from '../../model/thread/failure.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { go, linkTo } from '../../state/route.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
@@ -42,10 +41,10 @@ interface ContinueProps {
   readonly conversation: string;
   readonly agent: string;
   readonly outcome: EndedTurn['outcome'];
-  /** The entry of the failed call, which "why?" explains; null: what ended the turn is shown already. */
-  readonly failed: Pick<Entry, 'id' | 'index'> | null;
+  /** The entry that says why the turn ended, which a post answers; null: it is not known. */
+  readonly failed: Entry | null;
   readonly isFutile: boolean;
-  readonly onDone?: () => void;
+  readonly onDone?: (did: string) => void;
 }
 
 /** Answers the failure, once, from two tabs too. */
@@ -69,7 +68,7 @@ function ContinueButton({ conversation, agent, outcome, failed, isFutile, onDone
       class={isFutile ? 'quiet' : undefined}
       shortcut="r"
       title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
-      onClick={() => void act().then((isDone) => (isDone ? onDone?.() : undefined))}
+      onClick={() => void act().then((isDone) => isDone && onDone?.(isLimited ? 'Resumed' : 'Tried again'))}
     >
       {{ limited: 'Resume', failed: 'Try again', aborted: 'Continue' }[outcome]}
     </Button>
@@ -90,36 +89,31 @@ function NextTurn({ agent, by = agent, index }: Pick<ActionsProps, 'agent' | 'in
   );
 }
 
-function codeOf(reason: Entry | undefined): string | null {
-  if (reason?.type === 'limit-reached') return reason.limit;
-  return reason?.type === 'message' ? (splitMessage(reason).failure?.code ?? null) : null;
-}
-
 interface ActionsProps {
   readonly agent: string;
   readonly ended: EndedTurn;
   readonly index: number;
 }
 
-interface EndedProps extends Omit<ContinueProps, 'isFutile'> {
-  /** The code of the failure, or the name of the limit; null: not known. */
-  readonly code: string | null;
-  readonly children?: ComponentChildren;
-}
+type EndedProps = Omit<ContinueProps, 'isFutile'> &
+  (Ending | typeof UNKNOWN) & { readonly children?: ComponentChildren };
+
+/** The log does not say why the turn ended. */
+export const UNKNOWN = { code: null, failed: null, model: undefined };
 
 /** The answers to a turn that ended early, the same in the thread and in the inbox. */
-export function EndedActions({ code, children, ...again }: EndedProps) {
+export function EndedActions({ code, model, children, ...again }: EndedProps) {
   const [isChoosing, choose] = useState(false);
   const { conversation, agent, outcome, failed, onDone } = again;
   const others = agents.value.filter(({ slug }) => slug !== agent);
-  const advice = adviceOn(code, agents.value.find(({ slug }) => slug === agent)?.model);
+  const advice = adviceOn(code, model ?? agents.value.find(({ slug }) => slug === agent)?.model);
   const fails = advice?.fails ?? null;
   const isFutile = fails !== null;
   const words = `Please continue for ${nameOf(agent)}.`;
   const ask = async (slug: string) => {
     if (!(await attempt(() => postAfter(conversation, failed, slug, words)))) return;
     choose(false);
-    onDone?.();
+    onDone?.(`Asked ${nameOf(slug)} to continue`);
   };
   const button = (outcome === 'failed' || isOperator.value) && <ContinueButton {...{ ...again, isFutile }} />;
   return (
@@ -131,7 +125,7 @@ export function EndedActions({ code, children, ...again }: EndedProps) {
           Ask another agent
         </Button>
       )}
-      {failed !== null && (
+      {failed?.type === 'message' && (
         <Button onClick={() => go(linkTo.panel(conversation, { kind: 'why', index: failed.index }))}>
           Open the request
         </Button>
@@ -158,19 +152,20 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
   const here = useThread();
   if (!here) return null;
   const { id, thread } = here;
-  const ofTurn = thread.entries.slice(0, index).filter(({ turnId }) => turnId === ended.turnId);
-  const reason = ofTurn.findLast(({ type }) =>
-    ended.outcome === 'limited' ? type === 'limit-reached' : type !== 'turn-started',
-  );
-  const isAnswer = (one: Entry) => one.type === 'message' && one.replyTo === reason?.id;
-  const answer = reason && thread.entries.slice(index).findLast(isAnswer);
+  const { outcome, turnId } = ended;
+  const before = thread.entries.slice(0, index).filter(Boolean).reverse(); // without those that are not loaded
+  const ends = (one: Entry) =>
+    one.type === 'limit-reached' || (one.type === 'message' && one.partType === 'error');
+  const place = before.findIndex((one) => one.turnId === turnId && ends(one));
+  const why = place < 0 ? null : endingOf(before.slice(place), agent, nameOf);
+  const isAnswer = (one: Entry) => one.type === 'message' && one.replyTo === why?.failed.id;
+  const answer = why && thread.entries.slice(index).findLast(isAnswer);
   if (answer?.type === 'message') return <NextTurn {...{ agent, index: answer.index }} by={answer.to?.[0]} />;
-  const { outcome } = ended;
-  const isOver = !thread.isNewest(agent, ended.turnId);
+  const isOver = !thread.isNewest(agent, turnId);
   if (isOver && outcome !== 'aborted') return <NextTurn {...{ agent, index }} />;
   if (isOver || !mayPost.value) return null;
-  const again = { conversation: id, agent, outcome, code: codeOf(reason) };
+  const again = { conversation: id, agent, outcome };
   if (outcome === 'aborted')
     return <ContinueButton {...again} failed={thread.entries[index] ?? null} isFutile />;
-  return <EndedActions {...again} failed={reason?.type === 'message' ? reason : null} />;
+  return <EndedActions {...again} {...(why ?? UNKNOWN)} />;
 }

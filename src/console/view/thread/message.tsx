@@ -7,6 +7,7 @@ import { filesOf } from '../../../conversation/log/parts.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import type { Activity } from '../../model/answers.ts';
+import { isPicture } from '../../model/files.ts';
 import { clockTime, count, duration, fullTime } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import { contentOf, type LiveDraft } from '../../model/thread/live.ts';
@@ -16,7 +17,7 @@ import { activityOf } from '../../state/conversations.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import type { KeptPost } from '../../state/outbox.ts';
 import { linkTo, type Panel } from '../../state/route.ts';
-import { attempt, isOperator, mayPost, me, nameOfMe, sender } from '../../state/session.ts';
+import { agents, attempt, isOperator, mayPost, me, nameOfMe, sender } from '../../state/session.ts';
 import { Markdown, type MarkdownProps } from '../markdown/markdown.tsx';
 import { CopyButton, focus, LinkButton, onSubmit, onText, QuietButton } from '../parts/controls.tsx';
 import { useNow } from '../parts/hooks.ts';
@@ -225,17 +226,26 @@ const UNTIL: Readonly<Record<Unread['until'], string>> = {
   program: 'when its program is connected',
 };
 
-/** A message in the log looks delivered, but an agent that waits reads it later. */
+/** A message in the log looks delivered, but an agent that waits reads it later, and some models are shown no pictures. */
 function UnreadBy({ entry }: { readonly entry: MessageEntry }) {
   const here = useThread();
   if (!here) return null;
   const lacksProgram = (agent: string) => activityOf(here.id, agent)?.for === 'program';
-  return unreadBy(here.thread, entry, lacksProgram).map(({ agent, until }) => (
-    <p key={agent} class="muted reads-later text-small">
-      <bdi>{nameOf(agent)}</bdi> reads this {UNTIL[until]}.
-    </p>
-  ));
+  const hasPicture = filesOf(entry).some(({ mediaType }) => isPicture(mediaType));
+  const isBlind = ({ slug, shownFiles }: (typeof agents.value)[number]) =>
+    hasPicture && entry.to?.includes(slug) && shownFiles?.includes('image') === false;
+  const blind = agents.value.filter(isBlind).map(({ slug }) => [slug, BLIND] as const);
+  const unread = unreadBy(here.thread, entry, lacksProgram);
+  return [...blind, ...unread.map(({ agent, until }) => [agent, `reads this ${UNTIL[until]}`] as const)].map(
+    ([agent, what]) => (
+      <p key={agent + what} class="muted reads-later text-small">
+        <bdi>{nameOf(agent)}</bdi> {what}.
+      </p>
+    ),
+  );
 }
+
+const BLIND = 'is shown no pictures: its model takes none';
 
 /** The words of an agent that works and shows no text yet: that it works, or why its model is called again. */
 function Working({ agent, since }: { readonly agent: string; readonly since: string }) {
