@@ -193,12 +193,7 @@ function LeftOut({ request: { report } }: OfRequest) {
         {gone.map(({ from, to, how, by }) => (
           <li key={`${from} ${to}`}>
             <EntryLinks entries={from === to ? [from] : [from, to]} isRange /> {FATES[how]}
-            {by !== undefined && (
-              <>
-                {' '}
-                in <EntryLinks entries={[by]} />
-              </>
-            )}
+            {by !== undefined && [' in ', <EntryLinks key={by} entries={[by]} />]}
           </li>
         ))}
         {others.map(([what, entries, how]) => (
@@ -338,14 +333,12 @@ function Compared(props: ComparedProps) {
     return lines <= MOST_OPEN_LINES;
   };
   const named =
-    props.other === 'next' ? (
-      'the next turn'
-    ) : (
-      <>
-        {isPrevious ? 'the previous turn, at entry' : 'the turn at entry'}{' '}
-        <EntryLinks entries={[props.other]} />
-      </>
-    );
+    props.other === 'next'
+      ? 'the next turn'
+      : [
+          isPrevious ? 'the previous turn, at entry ' : 'the turn at entry ',
+          <EntryLinks key="entry" entries={[props.other]} />,
+        ];
   return (
     <>
       {props.other !== 'next' && there?.recorded === false && (

@@ -48,12 +48,7 @@ function Path({ run }: { readonly run: RunSoFar }) {
       <span class="run-name">
         Run {run.workflowId}
         {run.isOver && <span class="muted"> ended{outcome && `: ${outcome}`}</span>}
-        {idle && thread && (
-          <span class="waits">
-            {' '}
-            {nameOf(idle)} {workOf(idle, thread)}
-          </span>
-        )}
+        {idle && thread && <span class="waits">{` ${nameOf(idle)} ${workOf(idle, thread)}`}</span>}
       </span>
       <ol class="run-path wraps">
         {nodesOf(run).map(({ node, agent, state, visits, branch }, place, path) => {

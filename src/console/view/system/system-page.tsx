@@ -326,12 +326,7 @@ function Calls({ called }: Pick<MemberProps, 'called'>) {
   return (
     <>
       {count(total('calls'))}, {count(total('failed'))} failed
-      {newest && (
-        <span class="muted">
-          {' '}
-          ({newest.code}, {when(newest.at, Date.now())})
-        </span>
-      )}
+      {newest && <span class="muted">{` (${newest.code}, ${when(newest.at, Date.now())})`}</span>}
     </>
   );
 }
