@@ -13,6 +13,7 @@ const AGENTS = {
   painter: '---\nname: Pia Painter\ndescription: paints\ntools: [ask]\n---\nYou paint.',
   starter: '---\nname: Sue Starter\ndescription: begins\n---\nYou begin.',
   author: '---\nname: Al Author\ndescription: writes texts\n---\nYou write texts.',
+  other: '---\nname: Ole Other\ndescription: repairs\n---\nYou repair.',
   joiner: '---\nname: Jo Joiner\ndescription: joins\n---\nYou join.',
 };
 const WORKFLOW = `id: article
@@ -25,7 +26,8 @@ nodes:
 const BRANCHES = `id: both
 start: begin
 nodes:
-  begin: { agent: starter, brief: Begin it., outcomes: { begun: [text, picture] } }
+  begin: { agent: starter, brief: Begin it., outcomes: { begun: [text, picture], broken: repair } }
+  repair: { agent: other, brief: Repair it., outcomes: { repaired: end } }
   text: { agent: author, brief: Write the text., outcomes: { written: join } }
   picture: { agent: painter, brief: Paint the picture., outcomes: { painted: join } }
   join: { agent: joiner, after: [text, picture], brief: Join both., outcomes: { joined: end } }
@@ -90,6 +92,7 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     await page.getByLabel('Message').press('Enter');
     await expect.poll(() => page.url()).toMatch(/#\/c\//);
     await expect.poll(() => textOf(page.locator('.runs'))).toContain('dropped');
+    expect(await path(page)).toEqual(['plan, done']); // nothing follows the end
     expect(await page.getByLabel('Workflow').count()).toBe(0);
   });
 
@@ -203,6 +206,10 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     );
     await item.locator('a.opens').click();
     await page.getByText('goes to Sue Starter with the next message').waitFor();
+    const signs = `[...document.querySelectorAll('.run-path li')]
+      .map((one) => getComputedStyle(one, '::after').content.replace(/["/ ]/g, ''))`;
+    expect(await page.evaluate(signs)).toEqual(['→(', '+', ')→', '·', 'none']);
+    expect(await path(page)).toContain('repair, another way, not entered');
     await page.evaluate("location.hash = '#/new'");
     expect(await textOf(page.locator('.now').first())).toContain('A run waits for a message');
     await page.evaluate("location.hash = '#/system'");

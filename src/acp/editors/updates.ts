@@ -277,12 +277,10 @@ export class Updates {
       run,
       this.#shown.workflows.find(({ id }) => id === run.workflowId),
     );
-    const entries = path
-      .filter(({ state }) => !run.isOver || state !== 'ahead')
-      .map(({ node, agent, state }): PlanEntry => {
-        const content = agent === null ? node : `${node} (${agent})`;
-        return { content, priority: 'medium', status: STATUSES[state] };
-      });
+    const entries = path.map(({ node, agent, state }): PlanEntry => {
+      const content = agent === null ? node : `${node} (${agent})`;
+      return { content, priority: 'medium', status: STATUSES[state] };
+    });
     if (entries.length > 0) yield { sessionUpdate: 'plan', entries };
   }
 }

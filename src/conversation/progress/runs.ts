@@ -85,6 +85,8 @@ export interface PathNode {
   readonly ways: readonly Way[];
   /** The first node of its branch, of those that are side by side; null: no others are. */
   readonly branch: string | null;
+  /** To what is before it in the path: the workflow or the run leads here, it is side by side with that, or neither. */
+  readonly relation: 'next' | 'beside' | 'apart' | null;
 }
 
 export interface Way {
@@ -95,24 +97,18 @@ export interface Way {
   readonly taken: number;
 }
 
-/** The nodes in the order in which the run entered them; then those ahead, from the newest one on. Those of a branch are together. */
+/** The nodes in the order in which the run entered them, then those that it can still reach. Those of a branch are together. */
 export function runPath(run: RunSoFar, workflow: WorkflowNodes | undefined): readonly PathNode[] {
-  const known = new Map(workflow?.nodes.map((one) => [one.node, one]));
-  const visited = run.steps.map(({ node }) => node);
-  const order = new Set(visited);
-  const ahead = new Set([...visited.slice(-1), ...visited, ...(workflow ? [workflow.start] : [])]);
-  for (const node of ahead) {
-    order.add(node);
-    for (const { to } of waysOf(known.get(node))) for (const one of to) if (known.has(one)) ahead.add(one); // walked, too
-  }
+  const known: Known = new Map(workflow?.nodes.map((one) => [one.node, one]));
   const branches = branchesOf(known);
   const path: string[] = [];
-  for (const node of order) {
+  for (const node of [...new Set(run.steps.map((step) => step.node)), ...aheadOf(run, workflow, known)]) {
     const branch = branches.get(node);
     const before = branch ? path.findLastIndex((other) => branches.get(other) === branch) : -1;
     path.splice(before < 0 ? path.length : before + 1, 0, node);
   }
-  return path.map((node) => {
+  const relations = relationsIn(path, run, known);
+  return path.map((node, place) => {
     const visits = run.steps.filter((step) => step.node === node);
     const isOpen = !run.isOver && visits.some(({ result }) => result === null);
     const ways = waysOf(known.get(node));
@@ -122,20 +118,67 @@ export function runPath(run: RunSoFar, workflow: WorkflowNodes | undefined): rea
       state: isOpen ? 'current' : visits.length > 0 ? 'done' : 'ahead',
       visits: visits.length,
       branch: branches.get(node) ?? null,
+      relation: relations[place] ?? null,
       ways: ways.map((way) => ({ ...way, taken: visits.filter((step) => wayOf(step, ways) === way).length })),
     };
   });
 }
 
+/** What the current nodes, else the newest, can lead to. A node is after the one before it, unless others lead there too. */
+function aheadOf({ steps, isOver }: RunSoFar, workflow: WorkflowNodes | undefined, known: Known): string[] {
+  if (isOver || !workflow) return [];
+  const reached = (from: readonly string[]) => {
+    const nodes = new Set(from);
+    for (const node of nodes) for (const one of nextOf(node, known)) if (known.has(one)) nodes.add(one); // walked, too
+    return nodes;
+  };
+  const open = steps.filter(({ result }) => result === null);
+  const current = (open.length > 0 ? open : steps.slice(-1)).map(({ node }) => node).reverse();
+  const rest = reached(current.length > 0 ? current : [workflow.start]);
+  for (const { node } of steps) rest.delete(node);
+  const ahead: string[] = [];
+  for (let last = current[0] ?? ''; rest.size > 0; rest.delete(last)) {
+    const [first = '', ...others] = rest;
+    const next = nextOf(last, known);
+    const isFree = (node: string) => ![...rest].some((one) => one !== node && reached([one]).has(node));
+    last = next.includes(first) ? first : (others.find((one) => next.includes(one) && isFree(one)) ?? first);
+    ahead.push(last);
+  }
+  return ahead;
+}
+
+/** How each node of a path is related to what is before it. */
+function relationsIn(path: readonly string[], { steps }: RunSoFar, known: Known): PathNode['relation'][] {
+  const leads = (from: string, to: string) =>
+    nextOf(from, known).includes(to) ||
+    steps.some(({ node, result }) => node === from && result?.to.includes(to));
+  const forks = [...known.values()].flatMap(waysOf).map(({ to }) => to);
+  const branches = branchesOf(known);
+  let before: string[] = []; // the node before, or the nodes of the branches before
+  return path.map((node, place) => {
+    const last = path[place - 1] ?? '';
+    const [branch = '', other = ''] = [branches.get(node), branches.get(last)];
+    const isSame = branch !== '' && branch === other;
+    const isBeside = !isSame && forks.some((to) => to.includes(branch) && to.includes(other));
+    const isNext = (isSame ? [last] : before).some((one) => leads(one, node));
+    const relation = place === 0 ? null : isBeside ? 'beside' : isNext ? 'next' : 'apart';
+    before = isSame || isBeside ? [...before, node] : [node];
+    return relation;
+  });
+}
+
 type KnownNode = WorkflowNodes['nodes'][number];
+type Known = ReadonlyMap<string, KnownNode>;
+
+const nextOf = (node: string, known: Known): readonly string[] =>
+  waysOf(known.get(node)).flatMap(({ to }) => to);
 
 /** By node, the first one of its branch: until a node at which branches meet. */
-function branchesOf(known: ReadonlyMap<string, KnownNode>): ReadonlyMap<string, string> {
-  const next = (node: string) => waysOf(known.get(node)).map(({ to }) => to);
-  const first = [...known.keys()].flatMap(next).filter(({ length }) => length > 1);
-  const branches = new Map(first.flat().map((node) => [node, node]));
+function branchesOf(known: Known): ReadonlyMap<string, string> {
+  const first = [...known.values()].flatMap(waysOf).filter(({ to }) => to.length > 1);
+  const branches = new Map(first.flatMap(({ to }) => to).map((node) => [node, node]));
   for (const [node, branch] of branches)
-    for (const one of next(node).flat())
+    for (const one of nextOf(node, known))
       if (!branches.has(one) && known.has(one) && !known.get(one)?.after?.length) branches.set(one, branch); // walked, too
   return branches;
 }

@@ -155,4 +155,55 @@ describe('the runs of a conversation', () => {
       { by: 'read', isCondition: false, to: ['end'], taken: 0 },
     ]);
   });
+
+  it('the path says which nodes follow each other, and has none ahead that the run cannot reach any more', () => {
+    const nodes: Workflow['nodes'] = [
+      { node: 'look', agent: 'ed', outcomes: { fine: ['restock', 'letter'], damaged: ['refund'] } },
+      { node: 'restock', agent: 'will', outcomes: { done: ['close'] } },
+      { node: 'letter', agent: 'dora', outcomes: { sent: ['close'] } },
+      { node: 'refund', agent: 'dora', outcomes: { paid: ['note'] } },
+      { node: 'note', agent: 'dora', outcomes: { written: ['end'] } },
+      { node: 'close', agent: 'ed', after: ['restock', 'letter'], outcomes: { closed: ['end'] } },
+    ];
+    const log = [of('r', 'run-started', {}), entered('look', { agent: 'ed' })];
+    const path = (...more: Given[]) => {
+      const [run] = fold(...log, ...more);
+      const shown = run ? runPath(run, { ...WORKFLOW, start: 'look', nodes }) : [];
+      return shown.map(({ node, relation }) => `${relation ?? ''} ${node}`.trim());
+    };
+    const begun = ['look', 'next restock', 'beside letter', 'next close'];
+    expect(path()).toEqual([...begun, 'apart refund', 'next note']);
+    const restock = entered('restock', {
+      to: ['will'],
+      branch: 'restock',
+      from: 'look',
+      ...handedOn('fine'),
+    });
+    const letter = entered('letter', { to: ['dora'], branch: 'letter', from: 'look', ...handedOn('fine') });
+    expect(path(restock, letter)).toEqual(begun);
+    const ended = of('r', 'run-ended', { author: { id: 'ed' }, ...handedOn('left') });
+    expect(path(ended)).toEqual(['look']);
+    expect(path(restock, letter, ended)).toEqual(begun.slice(0, 3));
+    expect(path(entered('refund', { to: ['dora'], ...handedOn('damaged') }))).toEqual([
+      ...['look', 'next refund', 'next note'],
+    ]);
+  });
+
+  it('branches of two ways are not side by side', () => {
+    const nodes: Workflow['nodes'] = [
+      { node: 'look', agent: 'ed', outcomes: { fine: ['a', 'b'], damaged: ['c', 'd'] } },
+      ...['a', 'b', 'c', 'd'].map((node) => ({ node, agent: 'ed', outcomes: { done: ['close'] } })),
+      { node: 'close', agent: 'ed', after: ['a', 'b', 'c', 'd'], outcomes: { closed: ['end'] } },
+    ];
+    const [run] = fold(of('r', 'run-started', {}));
+    const path = run ? runPath(run, { ...WORKFLOW, start: 'look', nodes }) : [];
+    expect(path.map(({ node, relation }) => [node, relation])).toEqual([
+      ['look', null],
+      ['a', 'next'],
+      ['b', 'beside'],
+      ['c', 'apart'],
+      ['d', 'beside'],
+      ['close', 'next'],
+    ]);
+  });
 });

@@ -51,25 +51,22 @@ function Path({ run }: { readonly run: RunSoFar }) {
         {idle && thread && <span class="waits">{` ${nameOf(idle)} ${workOf(idle, thread)}`}</span>}
       </span>
       <ol class="run-path wraps">
-        {nodesOf(run).map(({ node, agent, state, visits, branch }, place, path) => {
-          const before = path[place - 1]?.branch ?? null;
-          const beside = branch !== null && branch !== before ? before : null;
-          return (
-            <li
-              key={node}
-              class={`inline ${state}${branch ? ' branch' : ''}${beside ? ' beside' : ''}`}
-              aria-current={state === 'current' ? 'step' : undefined}
-            >
-              {agent && <Avatar id={agent} size="small" />}
-              {node}
-              {visits > 1 && <span class="muted"> ×{visits}</span>}
-              <span class="unseen">
-                {beside && `, side by side with ${beside}`}
-                {LABELS[state]}
-              </span>
-            </li>
-          );
-        })}
+        {nodesOf(run).map(({ node, agent, state, visits, branch, relation }, place, path) => (
+          <li
+            key={node}
+            class={`inline ${state}${branch ? ' branch' : ''} ${relation ?? ''}`}
+            aria-current={state === 'current' ? 'step' : undefined}
+          >
+            {agent && <Avatar id={agent} size="small" />}
+            {node}
+            {visits > 1 && <span class="muted"> ×{visits}</span>}
+            <span class="unseen">
+              {relation === 'beside' && `, side by side with ${path[place - 1]?.branch}`}
+              {relation === 'apart' && ', another way'}
+              {LABELS[state]}
+            </span>
+          </li>
+        ))}
       </ol>
     </span>
   );
