@@ -279,6 +279,15 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     },
   );
 
+  it('a list of tasks has a box in front of each item, in the text and in the list of conversations', async () => {
+    const page = await stage.begin('tasks', 'Do *these*:\n- [x] write\n- [ ] *tell* [x] them');
+    const items = page.locator('article.by-person .prose li');
+    await expect.poll(() => items.allInnerTexts()).toEqual(['☑ write', '☐ tell [x] them']);
+    await expect
+      .poll(() => textOf(page.locator('.row[href="#/c/tasks"] .preview')))
+      .toContain('☑ write ☐ tell');
+  });
+
   it('an entry has an address, which selects it', async () => {
     const page = await stage.look('#/c/long/entry/40');
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 40\b/);

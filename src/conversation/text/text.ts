@@ -222,14 +222,20 @@ export function shortLine(text: string, most = 120): string {
   return letters.length <= most ? letters.join('') : `${letters.slice(0, most - 1).join('')}…`;
 }
 
+/** In front of an item of a list of tasks. */
+export const TASK = /^\[([ xX])\](?= )/gmu;
+export const taskSign = (_: string, mark: string): string => (mark === ' ' ? '☐' : '☑');
+
 /** The same of Markdown, without its marks. */
 export function plainLine(markdown: string, most: number): string {
   const words = markdown
     .slice(0, READ)
     .replace(/^[ \t]*(?:```.*|#{1,6} |> |[-*+] )/gmu, '')
+    .replace(TASK, taskSign)
     .replace(/^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$/gmu, '') // below the head of a table
     .replace(/^[ \t]*\|.*\|[ \t]*$/gmu, (row) => row.replaceAll('|', ' '))
     .replace(/!?\[([^\]]*)\]\([^)]*\)/gu, '$1')
-    .replace(/\*\*|~~|`|(?<!\w)__|__(?!\w)/gu, ''); // a name such as `mcp__a__b` keeps its own
+    .replace(/\*\*|~~|`|(?<!\w)__|__(?!\w)/gu, '') // a name such as `mcp__a__b` keeps its own
+    .replace(/(?<=^|[\s("'“‘])([*_])(?=\S)([^*_\n]*[^\s*_])\1(?=$|[\s.,:;!?)"'”’])/gmu, '$2'); // `2 * 3` keeps its own
   return shortLine(words, most);
 }

@@ -204,6 +204,9 @@ it.each([
   ['Sums:\n\n| a | b |\n|--:|:-:|\n| 1 | 2 |\nDone.', 'Sums: a b 1 2 Done.'],
   ['a | b, and a || c', 'a | b, and a || c'],
   ['__Now__ call mcp__shop__find', 'Now call mcp__shop__find'],
+  ['*Umbreit*, _Libri_ or the *winter catalogue*?', 'Umbreit, Libri or the winter catalogue?'],
+  ['2 * 3 * 4 in src/*.ts and lib/*.ts of a_b_c', '2 * 3 * 4 in src/*.ts and lib/*.ts of a_b_c'],
+  ['- [x] write\n- [ ] tell', '☑ write ☐ tell'],
 ])('on one line, %j has no marks of Markdown', (markdown, line) => {
   expect(plainLine(markdown, 80)).toBe(line);
 });

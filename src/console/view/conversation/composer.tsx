@@ -2,12 +2,12 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
 import { showBytes } from '../../../conversation/log/parts.ts';
+import { plainLine } from '../../../conversation/text/text.ts';
 import { escapeHidden, inOneLine } from '../../../kernel/hidden.ts';
 import { keepDraft, readDraft } from '../../api/browser.ts';
 import { requests } from '../../api/requests.ts';
 import { candidates, completed, mentionAt } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
-import { shortLine } from '../../model/format.ts';
 import {
   isAtWork,
   isWhollyStopped,
@@ -349,7 +349,7 @@ function To({ content, place, typing }: ToProps) {
   return (
     <p id="recipients" class="muted breaks">
       {to.isAnswer && asked
-        ? `Answers “${shortLine(escapeHidden(asked.question), LONGEST_QUESTION)}” of `
+        ? `Answers “${escapeHidden(plainLine(asked.question, LONGEST_QUESTION))}” of `
         : 'To '}
       <bdi class="names">{names(to.slugs)}</bdi>
       {to.isHeld && ', which is stopped: resume it, or name it with @'}

@@ -2,6 +2,7 @@ import createDOMPurify from 'dompurify';
 import type { HLJSApi } from 'highlight.js';
 import MarkdownIt from 'markdown-it';
 import { useLayoutEffect, useReducer, useRef } from 'preact/hooks';
+import { TASK, taskSign } from '../../../conversation/text/text.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { withoutAnsi } from '../../model/format.ts';
 import { toClipboard } from '../parts/controls.tsx';
@@ -160,7 +161,9 @@ function createMarkdown(breaks: boolean) {
   };
   // The policy forbids styles in attributes: columns are aligned by a class.
   markdown.core.ruler.push('alignment', (state) => {
-    for (const token of state.tokens) {
+    for (const [place, token] of state.tokens.entries()) {
+      const [text] = state.tokens[place - 2]?.type === 'list_item_open' ? (token.children ?? []) : [];
+      if (text) text.content = text.content.replace(TASK, taskSign);
       const align = /^text-align:(\w+)$/.exec(String(token.attrGet('style') ?? ''))?.[1];
       if (!align) continue;
       token.attrs = (token.attrs ?? []).filter(([name]) => name !== 'style');
