@@ -28,6 +28,12 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with a generated
     await compose.waitFor();
     const other = await stage.look(link); // another browser
     expect(await textOf(other.getByRole('alert'))).toMatch(/used already.*parley token --url/);
+    expect(await other.getByRole('alert').locator('code').allInnerTexts()).toEqual([
+      'parley token --url',
+      'parley token NAME --url',
+    ]);
+    const first = "getComputedStyle(document.querySelector('[role=alert]'), '::first-letter').textTransform";
+    expect(await other.evaluate(first)).toBe('uppercase');
     await other.evaluate(`location.hash = '${new URL((await address()).url).hash}'`);
     await other.getByLabel('New conversation').waitFor();
     await stage.endOfTest(/status of 401|net::ERR_/);
@@ -59,7 +65,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with a generated
     const field = page.getByLabel('This daemon requires a token');
     await field.fill('of another daemon');
     await page.keyboard.press('Enter');
-    expect(await textOf(page.getByRole('alert'))).toBe('the daemon has no such token'); // no words for programs
+    expect(await textOf(page.getByRole('alert'))).toBe('The daemon has no such token'); // no words for programs
     expect(await field.getAttribute('autocomplete')).toBe('current-password');
     await field.fill((await address()).token);
     await page.keyboard.press('Enter');

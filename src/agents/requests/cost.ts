@@ -65,7 +65,7 @@ export function overBudget(
     return { name: 'tokensPerConversation', message };
   }
   if (usdPerConversation !== null && usd > usdPerConversation) {
-    const message = `$${budget.usedUsd.toFixed(4)} are spent, and the next call may take it to $${usd.toFixed(4)}; the limit is $${usdPerConversation}`;
+    const message = `$${budget.usedUsd.toFixed(4)} are spent, and the next call may take it to $${usd.toFixed(4)}; the limit is $${usdPerConversation.toFixed(4)}`;
     return { name: 'usdPerConversation', message };
   }
   return null;

@@ -20,6 +20,7 @@ import { Palette } from './palette.tsx';
 import { Button, focus, onSubmit, onText } from './parts/controls.tsx';
 import { useTimeout } from './parts/hooks.ts';
 import { IconButton } from './parts/parts.tsx';
+import { Quoted } from './parts/text.tsx';
 import { UnknownPage } from './parts/unknown.tsx';
 import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
@@ -172,7 +173,7 @@ function TokenForm() {
       {notice.value && (
         <p class="fault" role="alert">
           {notice.value.text}
-          {notice.value.hint && token === '' && `: ${notice.value.hint}`}
+          {notice.value.hint && token === '' && <Quoted text={`. ${notice.value.hint}.`} />}
         </p>
       )}
       <button type="submit" class="primary">

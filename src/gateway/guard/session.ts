@@ -51,7 +51,7 @@ function tokenOf(
   const token = tokens[codes.take(code) ?? -1];
   if (token) return token;
   throw new ParleyError('UNAUTHORIZED', 'this address was used already, or is of an earlier start', {
-    hint: '`parley token --url` prints another one',
+    hint: '`parley token --url` prints another one, `parley token NAME --url` one of a person',
   });
 }
 

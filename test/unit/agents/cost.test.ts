@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { costOf, reservationFor } from '../../../src/agents/index.ts';
+import { costOf, overBudget, reservationFor } from '../../../src/agents/index.ts';
 
 const PRICE = {
   inputPerMillion: 10,
@@ -42,4 +42,11 @@ it('the reservation of a call covers a request that is written into a cache', ()
     expect(usd).toBeGreaterThanOrEqual(costOf(usage, price));
     expect(usd).toBeGreaterThanOrEqual(costOf({ ...usage, cacheWriteTokens: 0 }, price));
   }
+});
+
+it('what a limit says has amounts with the same decimals', () => {
+  const budget = { usedTokens: 0, usedUsd: 0.56, tokensPerConversation: null, usdPerConversation: 0.6 };
+  expect(overBudget(budget, [{ tokens: 1, usd: 0.0501 }])?.message).toBe(
+    '$0.5600 are spent, and the next call may take it to $0.6101; the limit is $0.6000',
+  );
 });

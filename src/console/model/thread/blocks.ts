@@ -168,7 +168,7 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block | null {
       if (entry.file !== undefined) return band('run', `imported from ${entry.file}`, null);
       return band('run', 'forked from', null, { conversation: entry.from, index: entry.at });
     case 'agent-hired':
-      return band('run', `${entry.name} was hired`, `by ${personOf(entry.by, nameOf)}`);
+      return band('run', `${entry.agent} was hired`, `by ${personOf(entry.by, nameOf)}`);
     case 'agent-dismissed':
       return band('run', `${nameOf(entry.agent)} was dismissed`, reasonOf(entry.reason, entry.by, nameOf));
     case 'team-changed':

@@ -73,7 +73,7 @@ const OF_ALL: Readonly<Record<string, Advice>> = {
 
 const PROBE = '`parley doctor --probe` calls each model once.';
 const OF_MODEL: Readonly<Record<string, string>> = {
-  UNAUTHORIZED: `Check the variable that \`MODEL.apiKey\` names in \`parley.yaml\`, or else \`OPENAI_API_KEY\` or \`ANTHROPIC_API_KEY\`, and restart the daemon if you change it. ${PROBE}`,
+  UNAUTHORIZED: `Check \`MODEL.apiKey\` in \`parley.yaml\` and the variable that it names, or else \`OPENAI_API_KEY\` or \`ANTHROPIC_API_KEY\`. \`parley reload\` reads \`parley.yaml\` and \`.env\` again; a variable of the environment needs a restart. ${PROBE}`,
   QUOTA_EXHAUSTED: `Add credit to the account of the key that this model uses (\`MODEL\` in \`parley.yaml\`). ${PROBE}`,
   NOT_FOUND: `Check \`model\` and \`baseURL\` of \`MODEL\` in \`parley.yaml\`, and run \`parley reload\`. ${PROBE}`,
   REDIRECTED: `Check \`baseURL\` of \`MODEL\` in \`parley.yaml\`, and run \`parley reload\`. ${PROBE}`,

@@ -36,6 +36,11 @@ export function VisibleText({ text, isOutput = false, isLine = false }: VisibleT
   return <>{parts}</>;
 }
 
+/** A text of Parley, with its commands and names as code. */
+export const Quoted = ({ text }: { readonly text: string }) => (
+  <>{text.split('`').map((part, place) => (place % 2 === 1 ? <code key={place}>{part}</code> : part))}</>
+);
+
 const LABELS = { same: '', gone: 'removed: ', added: 'added: ' } as const;
 const TAGS = { same: 'span', gone: 'del', added: 'ins' } as const;
 

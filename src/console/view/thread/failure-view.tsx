@@ -11,6 +11,7 @@ import { agents, attempt, isOperator, mayPost, sender } from '../../state/sessio
 import { absentAgents } from '../../state/system.ts';
 import { Button } from '../parts/controls.tsx';
 import { Avatar, EntryLink } from '../parts/parts.tsx';
+import { Quoted } from '../parts/text.tsx';
 
 export function FailureText({ failure: { code, message } }: { readonly failure: ModelFailure }) {
   return (
@@ -24,9 +25,7 @@ function FailureAdvice({ advice }: { readonly advice: Advice }) {
   return (
     <p class="advice">
       {advice.fails !== null && 'Another try fails until this is fixed. '}
-      {advice.text
-        .split('`')
-        .map((part, place) => (place % 2 === 1 ? <code key={place}>{part}</code> : part))}
+      <Quoted text={advice.text} />
       {advice.orNew && (
         <>
           {' '}
