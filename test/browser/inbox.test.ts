@@ -242,6 +242,11 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await post('group', 'ask both');
     await page.locator('.inbox li', { hasText: 'ask both' }).locator('.inbox-entry').nth(1).waitFor();
     expect(await page.locator('.inbox li > h3').allInnerTexts()).toEqual(['ask both']);
+    const heading = page.locator('.inbox h3 a');
+    await heading.click();
+    await page.getByRole('heading', { name: 'ask both' }).waitFor();
+    await page.goBack();
+    await heading.waitFor();
     await until(() => page.locator('.summary').allInnerTexts()).toEqual(['Which size?', 'Which form?']);
     const box = (selector: string) => page.locator(selector).first().boundingBox();
     expect((await box('.inbox-line'))?.height).toBeLessThan(50);
@@ -486,6 +491,9 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
       await until(() => page.locator('.inbox h3').allInnerTexts()).toContain('ask me alone');
       const heads = page.locator('.inbox h3', { hasText: 'alike' });
       expect(await heads.locator('.id').allInnerTexts()).toEqual(['alike-one', 'alike-two']);
+      const look =
+        "(({ whiteSpace, fontWeight }) => [whiteSpace, fontWeight])(getComputedStyle(document.querySelector('h3 .id')))";
+      expect(await page.evaluate(look)).toEqual(['nowrap', '400']);
     },
   );
 });

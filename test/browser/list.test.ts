@@ -280,6 +280,34 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
       page.evaluate("document.querySelector('.row[aria-current]').closest('li').ariaPosInSet"),
     ).toBe('2');
     expect(await isInSight(0)).toBe(false);
+    await page.evaluate("location.hash = '#/c/sight-5'");
+    await until(() => isInSight(5)).toBe(true);
+    await page.keyboard.press('Escape');
+    await until(() => page.evaluate('document.activeElement.hash')).toBe('#/c/sight-5');
+    await post('sight-5', 'to the top', { includeInContext: false });
+    await until(() => page.evaluate("document.querySelector('.rows').scrollTop")).toBe(0);
+    expect(await isInSight(5)).toBe(true); // the focus on it is no use of the list
+  });
+
+  it('titles that begin alike have their ends in sight instead of generated ids, and equal ones have short ids', async () => {
+    const [returns, shelves, again] = ['5d0087c4b1f04d6e', 'fca468aa0190ceb3', '93f84402bfe1bd05'].map(
+      (id) => `${id}0123456789abcdef`,
+    ) as [string, string, string];
+    await post(returns, 'Write slowly about what came back of the returns, please.');
+    await post(shelves, 'Write slowly about what came back of the shelves, please.');
+    const page = await stage.look();
+    const ends = () =>
+      page.evaluate<string[]>(`[...document.querySelectorAll('.row .with-end')].map((title) => {
+        const range = document.createRange();
+        range.selectNode(title.lastChild);
+        const [end, room] = [range, title].map((one) => one.getBoundingClientRect());
+        return end.left >= room.left && end.right <= room.right + 1 ? title.lastChild.data : 'out of sight';
+      })`);
+    await until(ends).toEqual(['shelves, please.', 'returns, please.']);
+    const ids = page.locator('.rows li').filter({ hasText: 'Write slowly' }).locator('.id');
+    expect(await ids.count()).toBe(0);
+    await post(again, 'Write slowly about what came back of the returns, please.');
+    await until(() => ids.allInnerTexts()).toEqual(['93f844…cdef', '5d0087…cdef']);
   });
 
   it('the rows stay where they are while one is pressed, so that it opens', async () => {

@@ -44,7 +44,9 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     }
     await page.reload();
     await expect.poll(() => rows.count()).toBe(2);
-    await rows.first().getByRole('link').click();
+    const [why, conversation] = await rows.first().getByRole('link').all();
+    expect(await conversation?.getAttribute('href')).toBe('#/c/two');
+    await why?.click();
     await page.locator('.answer-panel .account').waitFor();
     expect(await page.locator('.block.pointed').count()).toBe(1);
     await page.goBack();
@@ -56,7 +58,7 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     expect(outcome && outcome.x + outcome.width).toBeLessThan(320); // without scrolling
     const ends = "getComputedStyle(document.querySelector('.turn-table')).backgroundAttachment";
     expect(await page.evaluate(ends)).toBe('local, local, scroll, scroll, scroll'); // a shadow where there is more
-    await rows.getByRole('link').focus();
+    await rows.getByRole('link').first().focus();
     await page.keyboard.press('Enter');
     await page.locator('.answer-panel h2').waitFor();
     expect(page.url()).toContain('#/c/one/why/2');

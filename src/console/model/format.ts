@@ -81,7 +81,7 @@ export const argumentsBlock = (text: string): string => escapeHidden(pretty(visi
 
 /** Shortens an id to its ends, because generated ids begin alike. */
 export function shortId(id: string): string {
-  return id.length <= 20 ? id : `${id.slice(0, 6)}…${id.slice(-6)}`;
+  return id.length <= 20 ? id : `${id.slice(0, 6)}…${id.slice(/^[\da-f]+$/.test(id) ? -4 : -6)}`;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals colour their output with them

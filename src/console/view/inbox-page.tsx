@@ -28,7 +28,7 @@ import { isAway, refused } from '../state/session.ts';
 import { Markdown } from './markdown/markdown.tsx';
 import { Button, QuietButton, reveal } from './parts/controls.tsx';
 import { useRequest } from './parts/hooks.ts';
-import { Avatar, BackLink, Fold, Name, SharedId, When } from './parts/parts.tsx';
+import { Avatar, BackLink, Fold, Name, Title, When } from './parts/parts.tsx';
 import { ApprovalCard } from './thread/approval-card.tsx';
 import { QuestionCard } from './thread/call-row.tsx';
 import { EndedActions, FailureText, UNKNOWN } from './thread/failure-view.tsx';
@@ -110,10 +110,11 @@ function Items({ label, items, chosen, choose, setWriting }: ItemsProps) {
   return (
     <ul aria-label={label}>
       {groupsOf(items).map((group) => (
-        <li key={group[0]?.conversation}>
+        <li key={group[0].conversation}>
           <h3 class="muted">
-            <bdi class="one-line">{group[0]?.title}</bdi>
-            {group[0] && <SharedId id={group[0].conversation} title={group[0].title} />}
+            <a href={linkTo.conversation(group[0].conversation)} tabIndex={-1}>
+              <Title of={{ id: group[0].conversation, title: group[0].title }} />
+            </a>
           </h3>
           {group.map((item) => (
             <InboxEntry key={item.key} isChosen={item.key === chosen} {...{ item, choose, setWriting }} />

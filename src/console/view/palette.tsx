@@ -14,7 +14,7 @@ import {
   typed,
 } from '../state/palette.ts';
 import { Dialog, reveal } from './parts/controls.tsx';
-import { Avatar, SharedId, When } from './parts/parts.tsx';
+import { Avatar, Title, When } from './parts/parts.tsx';
 
 const GROUPS: Readonly<Record<Choice['kind'], string>> = {
   agent: 'Write to an agent',
@@ -147,8 +147,7 @@ function OptionText({ choice }: { readonly choice: Choice }) {
   if (choice.kind === 'conversation')
     return (
       <span class="line abreast">
-        <bdi class="title one-line">{choice.title}</bdi>
-        <SharedId {...choice} />
+        <Title of={choice} class="title" />
         <When at={choice.at} />
       </span>
     );
@@ -168,8 +167,7 @@ function OptionText({ choice }: { readonly choice: Choice }) {
     <>
       <span class="line abreast">
         <bdi class="title one-line">{nameOfAuthor(author)}</bdi>
-        <bdi class="muted one-line">{title ?? conversation}</bdi>
-        <SharedId id={conversation} title={title} />
+        <Title of={{ id: conversation, title }} class="muted" />
         <When at={at} />
       </span>
       <bdi class="snippet breaks">

@@ -78,14 +78,13 @@ function NeedsYou() {
       <h3 class="muted">Needs you</h3>
       <ul class="frame">
         {groups.slice(0, MOST_SHOWN).map(([first, ...others]) => (
-          <li key={first?.conversation}>
-            <a class="wraps" href={linkTo.conversation(first?.conversation ?? '')}>
+          <li key={first.conversation}>
+            <a class="wraps" href={linkTo.conversation(first.conversation)}>
               <bdi class="title">
-                {withoutAnsi(first?.title ?? '')}{' '}
-                {first && <SharedId id={first.conversation} title={first.title} />}
+                {withoutAnsi(first.title)} <SharedId id={first.conversation} title={first.title} />
               </bdi>
               <span class="waits">
-                {first && KIND_LABELS[first.kind]}
+                {KIND_LABELS[first.kind]}
                 {others.length > 0 && ` and ${others.length} more`}
               </span>
             </a>

@@ -177,7 +177,10 @@ function Started({ conversation, index, answer, startedAt }: FoundTurn) {
 
 const Named = ({ title, conversation: id }: FoundTurn) => (
   <>
-    <bdi>{title ?? id}</bdi> <SharedId {...{ id, title }} />
+    <a href={linkTo.conversation(id)}>
+      <bdi>{title ?? id}</bdi>
+    </a>{' '}
+    <SharedId {...{ id, title }} />
   </>
 );
 

@@ -114,6 +114,7 @@ describe('a short form of an id', () => {
   it.each([
     ['release-notes', 'release-notes'],
     ['01M80QZN2E1AYX37VCHA7XGT3P', '01M80Q…7XGT3P'],
+    ['5d0087c4b1f04d6e9a37d2b8e59b5a11', '5d0087…5a11'],
   ])('the id %s is shortened to %s', (id, short) => {
     expect(shortId(id)).toBe(short);
   });

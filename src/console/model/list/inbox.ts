@@ -39,8 +39,8 @@ export function inboxOf(rows: readonly Row[]): InboxItem[] {
 }
 
 /** The items of one conversation together, in the order of their first ones. */
-export function groupsOf(items: readonly InboxItem[]): readonly (readonly InboxItem[])[] {
-  const groups = new Map<string, InboxItem[]>();
+export function groupsOf(items: readonly InboxItem[]): readonly (readonly [...InboxItem[], InboxItem])[] {
+  const groups = new Map<string, [...InboxItem[], InboxItem]>();
   for (const item of items) groups.set(item.conversation, [...(groups.get(item.conversation) ?? []), item]);
   return [...groups.values()];
 }

@@ -87,8 +87,13 @@ export function changedRows(
 /** What a narrow list shows of a title: those that share it are not told apart by it. */
 export const beginningOf = (title: string): string => title.slice(0, 24);
 
-export function sharedTitlesOf(rows: readonly ConversationRow[]): ReadonlySet<string> {
-  const all = rows.flatMap(({ title }) => (title === null ? [] : beginningOf(title)));
+/** The last words of a long title, as far as they are short: they tell those that begin alike apart. Empty: it has none. */
+export const endOf = (title: string): string =>
+  (title.length > 24 && /\s(\S.{0,15})$/u.exec(title)?.[1]) || '';
+
+/** What several of them share: beginnings of titles, or as `part` says. */
+export function sharedTitlesOf(rows: readonly ConversationRow[], part = beginningOf): ReadonlySet<string> {
+  const all = rows.flatMap(({ title }) => (title === null ? [] : part(title)));
   const first = new Set<string>();
   return new Set(all.filter((one) => first.size === first.add(one).size));
 }

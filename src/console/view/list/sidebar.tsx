@@ -29,7 +29,7 @@ import { agents, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
 import { Button, LinkButton, onSubmit, onText, Select } from '../parts/controls.tsx';
 import { useSteady, useVirtualList } from '../parts/hooks.ts';
-import { Avatar, Icon, IconButton, SharedId, When } from '../parts/parts.tsx';
+import { Avatar, Icon, IconButton, Title, When } from '../parts/parts.tsx';
 
 /** As a person dragged it, in this browser. */
 const WIDTH = 'parley.list-width';
@@ -166,6 +166,7 @@ function Rows() {
   /** The open row is kept in sight, from when it is opened or the person posts there until they use or narrow the list. */
   const [isFollowed, follow] = useState(true);
   const leave = () => follow(false);
+  const enter = ({ target }: FocusEvent) => (target as Element).ariaCurrent === null && leave();
   const posted = outbox.value.findLast(({ conversation }) => conversation === open)?.post.id;
   useLayoutEffect(leave, [filter.value]);
   useLayoutEffect(() => follow(true), [open, posted]);
@@ -173,7 +174,7 @@ function Rows() {
     if (isFollowed && openAt >= 0) list.scrollToIndex(openAt);
   }, [isFollowed, open, openAt]);
   return (
-    <div class="rows scrolls" ref={scroller} onWheel={leave} onPointerDown={leave} onFocusIn={leave}>
+    <div class="rows scrolls" ref={scroller} onWheel={leave} onPointerDown={leave} onFocusIn={enter}>
       <ul style={{ height: `${list.getTotalSize()}px` }}>
         {items.map(({ key, index, start }) => {
           const row = shown[index];
@@ -297,10 +298,7 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
       >
         <span class="heading">
           {pins.value.has(row.id) && <Icon name="pin" />}
-          <span class={`title ${unread}`} dir="auto" id={`title-${row.id}`}>
-            {withoutAnsi(title)}
-          </span>
-          <SharedId {...row} />
+          <Title of={row} class={`title ${unread}`} id={`title-${row.id}`} />
           {unread && (
             <span class="dot">
               <span class="unseen">unread</span>

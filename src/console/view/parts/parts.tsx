@@ -1,7 +1,8 @@
 import { type ComponentChildren, type ComponentProps, Fragment } from 'preact';
-import { shortId, when } from '../../model/format.ts';
+import { shortId, when, withoutAnsi } from '../../model/format.ts';
+import { endOf } from '../../model/list/list.ts';
 import { nameOf, participants } from '../../state/conversation.ts';
-import { isShared } from '../../state/conversations.ts';
+import { isRepeated, isShared } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
 import { jumpTo, linkTo, route } from '../../state/route.ts';
@@ -159,9 +160,27 @@ export function When({ at }: { readonly at: string }) {
   );
 }
 
-/** Tells conversations with the same title apart. */
-export function SharedId({ id, title }: { readonly id: string; readonly title: string | null }) {
-  return isShared(title) ? <code class="id muted text-tiny">{shortId(id)}</code> : null;
+type Titled = Readonly<{ id: string; title: string | null }>;
+
+/** Tells conversations whose titles begin alike apart: a generated id says less than the titles, unless they are equal. */
+export function SharedId({ id, title }: Titled) {
+  const isTelling = isShared(title) && (shortId(id) === id || isRepeated(title) || !endOf(title ?? ''));
+  return isTelling ? <code class="id muted text-tiny">{shortId(id)}</code> : null;
+}
+
+/** On one line, with the end in sight where others begin alike. */
+export function Title({ of, class: look = '', ...props }: ComponentProps<'bdi'> & { readonly of: Titled }) {
+  const text = withoutAnsi(of.title ?? of.id);
+  const end = isShared(of.title) ? endOf(text) : '';
+  return (
+    <>
+      <bdi class={`one-line ${end && 'with-end'} ${look}`} {...props}>
+        {end && <span class="one-line">{text.slice(0, -end.length)}</span>}
+        {end || text}
+      </bdi>
+      <SharedId id={of.id} title={of.title} />
+    </>
+  );
 }
 
 /** A button that scrolls to the entry. */
