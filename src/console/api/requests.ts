@@ -94,12 +94,9 @@ function upload(file: File, signal: AbortSignal, onSent: (bytes: number) => void
     request.onerror = request.onabort = () => reject(new Unreachable('The daemon does not answer'));
     request.onload = () => {
       const { status, statusText, response } = request;
-      const after = request.getResponseHeader('retry-after') ?? '';
+      const headers = { 'retry-after': request.getResponseHeader('retry-after') ?? '' };
       if (status === 201) resolve(JSON.parse(response));
-      else
-        refusalOf(new Response(response, { status, statusText, headers: { 'retry-after': after } })).then(
-          reject,
-        );
+      else refusalOf(new Response(response, { status, statusText, headers })).then(reject);
     };
     signal.onabort = () => request.abort();
     request.send(file);

@@ -14,10 +14,9 @@ export const rows = signal<readonly ConversationRow[]>([]);
 const byId = computed(() => new Map(rows.value.map((row) => [row.id, row])));
 export const isListed = signal(false);
 const shared = computed(() => sharedTitlesOf(rows.value));
-const repeated = computed(() => sharedTitlesOf(rows.value, (title) => title));
+export const repeated = computed(() => sharedTitlesOf(rows.value, (title) => title));
 /** Titles of several conversations begin so: their ends are shown too, and their ids where they tell more. */
 export const isShared = (title: string | null = null) => shared.value.has(beginningOf(title ?? ''));
-export const isRepeated = (title: string | null) => repeated.value.has(title ?? '');
 
 /** Conversations that this person begins and the daemon does not list yet. */
 export const begun = computed<readonly ConversationRow[]>(() => {

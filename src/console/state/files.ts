@@ -125,11 +125,9 @@ async function uploadNext(): Promise<void> {
 async function upload(id: string, signal: AbortSignal): Promise<[state: State, afterMs?: number]> {
   const content = contents.get(id);
   if (!content) return [{ kind: 'lost' }];
-  try {
-    await content.slice(0, 1).arrayBuffer(); // the upload of what cannot be read fails like a lost connection
-  } catch {
+  const first = content.slice(0, 1).arrayBuffer(); // the upload of what cannot be read fails like a lost connection
+  if (!(await first.catch(() => null)))
     return [{ kind: 'refused', reason: 'it cannot be read: it is a folder, or was changed or removed' }];
-  }
   try {
     const part = await requests.upload(
       content,

@@ -19,13 +19,11 @@ export function useConversation(): string {
 export const WHAT_IF = '/what-if';
 
 /** Those with an unsent message, answer or reason. */
-export const unsent = computed<ReadonlySet<string>>(
-  () =>
-    new Set([
-      ...[...drafted.value].flatMap((place) => (place.endsWith(WHAT_IF) ? [] : place.split('/', 1))),
-      ...chosen.value.flatMap(({ of }) => (of.startsWith(draftOf('')) ? of.slice(draftOf('').length) : [])),
-    ]),
-);
+export const unsent = computed<ReadonlySet<string>>(() => {
+  const texts = [...drafted.value].flatMap((place) => (place.endsWith(WHAT_IF) ? [] : place.split('/', 1)));
+  const ofFile = (of: string) => (of.startsWith(draftOf('')) ? of.slice(draftOf('').length) : []);
+  return new Set([...texts, ...chosen.value.flatMap(({ of }) => ofFile(of))]);
+});
 
 /** The next message begins the open one anew. */
 effect(() => {
@@ -36,13 +34,11 @@ effect(() => {
 export function useKeptText(field: string, offered = ''): readonly [string, (text: string) => void] {
   const place = `${useConversation()}/${field}`;
   const [text, setText] = useState(() => readDraft(place));
-  return [
-    text,
-    (next) => {
-      setText(next);
-      keepDraft(place, next === offered ? '' : next);
-    },
-  ];
+  const keep = (next: string) => {
+    setText(next);
+    keepDraft(place, next === offered ? '' : next);
+  };
+  return [text, keep];
 }
 
 /** The entry at the top of the window, and how many pixels of it are above. */

@@ -47,8 +47,8 @@ export function allowSingleKeys(isAllowed: boolean): void {
 }
 
 interface Handlers {
-  /** Opens the palette for everything or one conversation, also while a person types. */
-  readonly search: (conversation?: string) => void;
+  /** Opens the palette with a text, also while a person types. */
+  readonly search: (text?: string) => void;
   readonly help: () => void;
   readonly actionOf: (key: string) => (() => unknown) | undefined;
 }
@@ -62,7 +62,7 @@ export function listenToKeys({ search, ...handlers }: Handlers): () => void {
     const key = isWithControl ? event.key.toLowerCase() : null;
     if (key === 'k' || (key === 'f' && at.page === 'conversation' && !isOpen)) {
       event.preventDefault(); // browsers search the page, which has a part of the thread only, or the web
-      return search(key === 'f' && at.page === 'conversation' ? at.id : undefined);
+      return search(key === 'f' && at.page === 'conversation' ? `in:${at.id} ` : '');
     }
     if (isOpen) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -36,11 +36,11 @@ interface Answer {
   readonly hits: readonly FoundMessage[];
   readonly pending: number;
   readonly failure: string | null;
+  readonly isOver: boolean;
 }
-const NOTHING: Answer = { hits: [], pending: 0, failure: null };
+const NOTHING: Answer = { hits: [], pending: 0, failure: null, isOver: true };
 /** The messages of the newest answer, and whether another one is awaited. */
 export const answer = signal<Answer>(NOTHING);
-export const isSearching = signal(false);
 export const chosen = signal(0);
 
 /** The words after `>`; null: all is searched. */
@@ -81,7 +81,7 @@ function best<T>(all: readonly T[], fitting: (one: T) => number, most?: number):
 function fittingCommands(text: string): Choice[] {
   const at = route.value;
   const search = { name: 'Search this conversation', keys: 'Ctrl+F, ⌘F' };
-  const here = at.page === 'conversation' ? [{ ...search, run: () => openPalette(at.id) }] : [];
+  const here = at.page === 'conversation' ? [{ ...search, run: () => openPalette(onlyIn(at.id)) }] : [];
   const fit = ({ name, words = '' }: Command) => 2 * fitOf(text, name) || fitOf(text, `${name} ${words}`);
   return best<Command>([...commands.value, ...here, ...ofButtons()], fit)
     .sort((one, other) => Number(!one.run) - Number(!other.run)) // Enter runs the first
@@ -119,15 +119,15 @@ export const nothing = computed<string | null>(() => {
 });
 
 export function openCommands(): void {
-  openPalette();
-  typed.value = '>';
+  openPalette('>');
   chosen.value = -1; // who reads the keys and presses Enter does nothing
 }
 
-/** With a conversation: finds its messages only. */
-export function openPalette(conversation?: string): void {
+export const onlyIn = (conversation: string): string => `in:${conversation} `;
+
+export function openPalette(text = ''): void {
   batch(() => {
-    typed.value = conversation === undefined ? '' : `in:${conversation} `;
+    typed.value = text;
     chosen.value = 0;
     answer.value = NOTHING;
     isPaletteOpen.value = true;
@@ -149,24 +149,18 @@ export function keepSearching(): () => void {
     const { q, filters } = searchQueryOf(typed.value);
     void route.value;
     if (!isPaletteOpen.value || isHelp.value || q.trim().length < SHORTEST) {
-      batch(() => {
-        isSearching.value = false;
-        answer.value = NOTHING;
-      });
+      answer.value = NOTHING;
       return;
     }
-    isSearching.value = true;
+    answer.value = { ...answer.peek(), isOver: false };
     let [isOver, timer]: [boolean, ReturnType<typeof setTimeout> | undefined] = [false, undefined];
     const ask = async () => {
       const found = await requests
         .search(q, { ...filters, limit: String(MOST_MESSAGES) })
-        .then((page) => ({ ...page, failure: null }))
+        .then((page) => ({ ...NOTHING, ...page }))
         .catch((error: Error) => ({ ...NOTHING, failure: refusalText(error.message) }));
       if (isOver) return;
-      batch(() => {
-        answer.value = found;
-        isSearching.value = false;
-      });
+      answer.value = found;
       if (found.pending > 0) timer = setTimeout(ask, AGAIN_MS);
     };
     timer = setTimeout(ask, PAUSE_MS);

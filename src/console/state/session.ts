@@ -164,16 +164,12 @@ export function report(error: unknown): void {
   notice.value = { text: error instanceof Error ? error.message : String(error), hint, isUnreachable };
 }
 
-const CHANGE_NAME = 'Choose another name for your messages.';
-
-/** The daemon's hints name fields and options, which the page has under other names. */
-const HINTS: Readonly<Record<string, string>> = {
-  AUTHOR_IS_AN_AGENT: CHANGE_NAME,
-  INVALID_AUTHOR: CHANGE_NAME,
-};
+/** The daemon's hints on these name fields and options, which the page has under other names. */
+const OF_A_NAME = ['AUTHOR_IS_AN_AGENT', 'INVALID_AUTHOR'];
 
 function hintOf(error: unknown): string {
-  return error instanceof RequestError ? (HINTS[error.code] ?? error.hint) : '';
+  if (!(error instanceof RequestError)) return '';
+  return OF_A_NAME.includes(error.code) ? 'Choose another name for your messages.' : error.hint;
 }
 
 /** Light, dark, or as the system is. Kept in this browser. */

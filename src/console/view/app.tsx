@@ -172,7 +172,7 @@ function TokenForm() {
       {/* The hint on a token is for programs, that on an address for persons. */}
       {notice.value && (
         <p class="fault" role="alert">
-          {notice.value.text}
+          {notice.value.text.replace(/^./, (one) => one.toUpperCase())}
           {notice.value.hint && token === '' && <Quoted text={`. ${notice.value.hint}.`} />}
         </p>
       )}

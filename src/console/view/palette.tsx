@@ -9,7 +9,6 @@ import {
   chosen,
   isHelp,
   isPaletteOpen,
-  isSearching,
   nothing,
   typed,
 } from '../state/palette.ts';
@@ -90,10 +89,10 @@ function Search() {
 }
 
 function hintOf(count: number): ComponentChildren {
-  const { failure, pending } = answer.value;
+  const { failure, pending, isOver } = answer.value;
   if (failure !== null) return `Messages cannot be searched: ${failure}`;
   if (pending > 0) return `The index is being built: ${pending} conversations are missing.`;
-  if (isSearching.value) return 'Searching…';
+  if (!isOver) return 'Searching…';
   if (count === 0) return nothing.value ?? 'Nothing matches.';
   if (isHelp.value)
     return 'Type words to find an action. Grey rows only name keys: press them on the page, on a selected entry.';

@@ -177,8 +177,8 @@ function Started({ conversation, index, answer, startedAt }: FoundTurn) {
 
 const Named = ({ title, conversation: id }: FoundTurn) => (
   <>
-    <a href={linkTo.conversation(id)}>
-      <bdi>{title ?? id}</bdi>
+    <a dir="auto" href={linkTo.conversation(id)}>
+      {title ?? id}
     </a>{' '}
     <SharedId {...{ id, title }} />
   </>

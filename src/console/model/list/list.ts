@@ -113,9 +113,7 @@ export function listed(
     (wanted === '' || `${row.title ?? ''} ${row.id}`.toLowerCase().includes(wanted));
   const found = rows.filter(fits).sort(newestFirst);
   const isPinned = ({ id }: ConversationRow) => known.pins.has(id);
-  return known.pins.size === 0
-    ? found
-    : [...found.filter(isPinned), ...found.filter((row) => !isPinned(row))];
+  return [...found.filter(isPinned), ...found.filter((row) => !isPinned(row))];
 }
 
 const IS_SHOWN: Readonly<Record<Shown, (row: ConversationRow, known: Known) => boolean>> = {

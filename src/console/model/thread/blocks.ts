@@ -252,7 +252,7 @@ function endingOf(entries: readonly Entry[], ended: EntryOf<'turn-ended'>, nameO
     const cause = entry && !answers.has(at) ? causeIn(entry, ended) : null;
     if (cause !== null) return cause;
     if (entry?.type === 'turn-started' && entry.turnId === ended.turnId && !entry.resumed)
-      return causeBefore(entry, entries[entry.trigger[0] ?? -1], ended, nameOf);
+      return causeBefore(entries[entry.trigger[0] ?? -1], ended.index === at + 1, nameOf);
   }
   return STOPPED;
 }
@@ -285,15 +285,9 @@ function causeIn(entry: Entry, { agent }: EntryOf<'turn-ended'>): string | null 
 }
 
 /** It was not needed any more: the asker waits no longer, or the run has left the node. */
-function causeBefore(
-  started: EntryOf<'turn-started'>,
-  trigger: Entry | undefined,
-  ended: EntryOf<'turn-ended'>,
-  nameOf: NameOf,
-): string {
+function causeBefore(trigger: Entry | undefined, isAtOnce: boolean, nameOf: NameOf): string {
   if (trigger?.type === 'delegation-requested')
     return `This turn ended: ${nameOf(trigger.from)} does not wait for it any more`;
-  const isAtOnce = ended.index === started.index + 1;
   return trigger?.type === 'node-entered' && isAtOnce
     ? 'This turn ended: its run has left this node'
     : STOPPED;

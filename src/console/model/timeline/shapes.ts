@@ -102,9 +102,8 @@ export function spanAt(spans: readonly Span[], window: Window, x: number, y: num
     const [from, to] = extentOf(span, window);
     return inRow >= top - 1 && inRow <= top + height + 1 && x >= from - THIN && x <= to + THIN;
   };
-  const layerOfKind = ({ kind }: Span) => KINDS.indexOf(kind);
   const found = spans.filter((span) => span.lane === lane && isThere(span));
-  return found.sort((a, b) => layerOfKind(a) - layerOfKind(b)).at(-1) ?? null;
+  return found.sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind)).at(-1) ?? null;
 }
 
 /** Where it is, in pixels of the visible part. */

@@ -252,9 +252,8 @@ function WhatIfForm({ id, agent, index, recorded, written, onStart }: WhatIfForm
 }
 
 function changeOf({ change: { model, persona } }: WhatIf): string {
-  return [model === null ? '' : `model ${model}`, persona === null ? '' : 'another persona']
-    .filter(Boolean)
-    .join(' and ');
+  const changes = [model !== null && `model ${model}`, persona !== null && 'another persona'];
+  return changes.filter(Boolean).join(' and ');
 }
 
 const POLL_MS = 1_000;

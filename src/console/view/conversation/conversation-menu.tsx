@@ -4,7 +4,7 @@ import { requests } from '../../api/requests.ts';
 import { DOWNLOADS, download } from '../../state/commands.ts';
 import { forgetRow, rows } from '../../state/conversations.ts';
 import { isNew, label, markRead, markUnread, organized, pin, pins } from '../../state/list.ts';
-import { openPalette } from '../../state/palette.ts';
+import { onlyIn, openPalette } from '../../state/palette.ts';
 import { go, linkTo, route } from '../../state/route.ts';
 import { attempt, isOperator } from '../../state/session.ts';
 import { Button, Confirm, Dialog, Menu, onSubmit, onText } from '../parts/controls.tsx';
@@ -96,7 +96,7 @@ function Actions({ id, then, children }: ActionsProps) {
           )}
         </>
       )}
-      <Button onClick={then(() => openPalette(id))}>Search this conversation</Button>
+      <Button onClick={then(() => openPalette(onlyIn(id)))}>Search this conversation</Button>
       {DOWNLOADS.map(({ format, label: text }) => (
         <Button key={format} onClick={then(() => download(id, format))}>
           {text}

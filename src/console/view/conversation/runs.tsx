@@ -54,7 +54,8 @@ function Path({ run }: { readonly run: RunSoFar }) {
         {nodesOf(run).map(({ node, agent, state, visits, branch, relation }, place, path) => (
           <li
             key={node}
-            class={`inline ${state}${branch ? ' branch' : ''} ${relation ?? ''}`}
+            class={`inline ${state}${branch ? ' branch' : ''}`}
+            style={{ '--sign': SIGNS[path[place + 1]?.relation ?? 'next'] }}
             aria-current={state === 'current' ? 'step' : undefined}
           >
             {agent && <Avatar id={agent} size="small" />}
@@ -72,6 +73,8 @@ function Path({ run }: { readonly run: RunSoFar }) {
   );
 }
 
+/** Between two nodes. */
+const SIGNS = { next: '"→"', beside: '"+"', apart: '"·"' } as const;
 const LABELS: Readonly<Record<PathNode['state'], string>> = {
   done: ', done',
   current: ', current node',

@@ -23,7 +23,7 @@ import {
   saveFilter,
 } from '../../state/list.ts';
 import { firstPosts, outbox, refusedPosts } from '../../state/outbox.ts';
-import { openCommands, openPalette, typed } from '../../state/palette.ts';
+import { openCommands, openPalette } from '../../state/palette.ts';
 import { enterPage, focusMain, linkTo, openToWrite, route } from '../../state/route.ts';
 import { agents, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
@@ -112,17 +112,13 @@ export function Sidebar() {
       )}
       {rows.value.length > 0 && found.value.length === 0 && (
         <p class="muted aside text-small">
-          No conversation matches. <LinkButton onClick={searchMessages}>Search messages</LinkButton>
+          No conversation matches.{' '}
+          <LinkButton onClick={() => openPalette(filter.value.text)}>Search messages</LinkButton>
         </p>
       )}
       <Rows />
     </nav>
   );
-}
-
-function searchMessages(): void {
-  openPalette();
-  typed.value = filter.value.text;
 }
 
 interface PageLinkProps {

@@ -29,10 +29,8 @@ export function useRequest<T>(ask: () => Promise<T>, inputs: readonly unknown[])
 /** The time, as it goes by. Null: it stands still. */
 export function useNow(everyMs: number | null): number {
   const [now, setNow] = useState(Date.now);
-  useEffect(
-    () => (everyMs === null ? undefined : whileVisible(() => setNow(Date.now()), everyMs)),
-    [everyMs],
-  );
+  const tick = () => setNow(Date.now());
+  useEffect(() => (everyMs === null ? undefined : whileVisible(tick, everyMs)), [everyMs]);
   return now;
 }
 

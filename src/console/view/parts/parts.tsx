@@ -2,7 +2,7 @@ import { type ComponentChildren, type ComponentProps, Fragment } from 'preact';
 import { shortId, when, withoutAnsi } from '../../model/format.ts';
 import { endOf } from '../../model/list/list.ts';
 import { nameOf, participants } from '../../state/conversation.ts';
-import { isRepeated, isShared } from '../../state/conversations.ts';
+import { isShared, repeated } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
 import { jumpTo, linkTo, route } from '../../state/route.ts';
@@ -164,8 +164,8 @@ type Titled = Readonly<{ id: string; title: string | null }>;
 
 /** Tells conversations whose titles begin alike apart: a generated id says less than the titles, unless they are equal. */
 export function SharedId({ id, title }: Titled) {
-  const isTelling = isShared(title) && (shortId(id) === id || isRepeated(title) || !endOf(title ?? ''));
-  return isTelling ? <code class="id muted text-tiny">{shortId(id)}</code> : null;
+  const isTold = shortId(id) !== id && endOf(title ?? '') !== '' && !repeated.value.has(title ?? '');
+  return isTold || !isShared(title) ? null : <code class="id muted text-tiny">{shortId(id)}</code>;
 }
 
 /** On one line, with the end in sight where others begin alike. */

@@ -178,10 +178,6 @@ function LanePicture({ lanes, scale, rows, zoom, onZoom, onShow }: PictureProps)
     const box = scroller.current?.getBoundingClientRect();
     return box ? spanAt(lanes.spans, window, clientX - box.left, clientY - box.top) : null;
   };
-  const look = (event: MouseEvent) => {
-    const span = spanUnder(event);
-    if (span) openSpan(span);
-  };
   const onWheel = (event: WheelEvent) => {
     if (!event.ctrlKey) return;
     event.preventDefault(); // the page would be zoomed
@@ -194,7 +190,7 @@ function LanePicture({ lanes, scale, rows, zoom, onZoom, onShow }: PictureProps)
       ref={scroller}
       onScroll={onScroll}
       onWheel={onWheel}
-      onClick={look}
+      onClick={(event) => openSpan(spanUnder(event))}
       onMouseMove={(event) => onShow(spanUnder(event))}
       onMouseLeave={() => onShow(null)}
     >
@@ -206,8 +202,8 @@ function LanePicture({ lanes, scale, rows, zoom, onZoom, onShow }: PictureProps)
   );
 }
 
-function openSpan(span: Span): void {
-  showEntry(opened.value?.id ?? '', span.index);
+function openSpan(span: Span | null): void {
+  if (span) showEntry(opened.value?.id ?? '', span.index);
 }
 
 /** The width and the scroll position. Zooming keeps what is in the middle; at the right end, the end stays visible. */
