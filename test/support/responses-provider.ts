@@ -65,8 +65,7 @@ const item = z.union([
     id: id('rs'),
     summary: z.array(summary),
     content: z.array(z.strictObject({ type: z.literal('reasoning_text'), text })).optional(),
-    encrypted_content: text,
-    status: status.optional(),
+    encrypted_content: text, // but no status, which it returns: "Unknown parameter: 'input[1].status'"
   }),
   z.strictObject({
     type: z.literal('function_call'),
@@ -259,7 +258,8 @@ function itemsOf(body: ResponsesBody, { output = [], incomplete }: Answer, count
       const summary = one.reasoning.map((said) => ({ type: 'summary_text', text: said }));
       const content = one.content?.map((said) => ({ type: 'reasoning_text', text: said }));
       const encrypted_content = `enc:${body.model}:${reasoned}`;
-      return { id: reasoned, type: 'reasoning', summary, ...(content && { content }), encrypted_content };
+      const whole = { id: reasoned, type: 'reasoning', status, summary, encrypted_content };
+      return { ...whole, ...(content && { content }) };
     }
     if ('call' in one) {
       const called = { call_id: `call_${count}_${at}`, name: one.call, arguments: one.arguments };

@@ -38,10 +38,10 @@ const CONTENT: ReadonlyMap<string, readonly [item: string, type: string, index: 
   ['response.reasoning_text.delta', ['reasoning', 'reasoning_text', 'content_index']],
 ]);
 
-/** The fields of an item that are encoded from the entry. */
+/** The fields of an item that are encoded from the entry, or that only an answer may have. */
 const READ_FIELDS: ReadonlyMap<string, readonly string[]> = new Map([
   ['message', ['type', 'role', 'content']],
-  ['reasoning', ['type', 'summary', 'content']],
+  ['reasoning', ['type', 'status', 'summary', 'content']],
   ['function_call', ['type', 'call_id', 'name', 'arguments']],
 ]);
 

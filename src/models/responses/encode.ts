@@ -199,7 +199,8 @@ function ownItem(block: AnswerBlock, calls: NonNullable<WireMessage['tool_calls'
     const [summary, content] = ['summary_text', 'reasoning_text'].map((type) =>
       texts.filter((text) => text.type === type),
     );
-    return { ...more, type: 'reasoning', summary, content: content?.length ? content : undefined };
+    const status = undefined; // the provider returns one, and refuses it; older entries have it
+    return { ...more, type: 'reasoning', status, summary, content: content?.length ? content : undefined };
   }
   const written = texts.length > 0 ? texts : [{ type: 'output_text', text: wellFormed(block.text) }];
   const message = { ...more, type: 'message', role: 'assistant' };

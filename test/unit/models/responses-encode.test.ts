@@ -155,7 +155,8 @@ describe('a request of the Responses API', () => {
   });
 
   it('reasoning in the clear returns as content, for open models', () => {
-    const opaque = { id: 'rs_1', encrypted_content: ENCRYPTED, pieces: [['reasoning_text', 3]] };
+    const pieces = [['reasoning_text', 3]]; // the status of an entry of an older version would be refused
+    const opaque = { id: 'rs_1', status: 'completed', encrypted_content: ENCRYPTED, pieces };
     const list: Blocks['list'] = [
       { type: 'reasoning', length: 3, opaque },
       { type: 'text', length: 4 },
