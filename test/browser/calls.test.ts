@@ -4,14 +4,11 @@ import { fileURLToPath } from 'node:url';
 import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { gate } from '../support/gate.ts';
 import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { clickAgain, message, openItem, pressAlone, sharedStage, textOf, write } from './support.ts';
-import { AGENTS } from './team.ts';
-
-const calls = (...tools: (readonly [string, object])[]) => ({
-  tool_calls: tools.map(([name, parameters]) => ({ name, arguments: parameters })),
-});
+import { AGENTS, calls } from './team.ts';
 
 /** Longer than a line, with its risk at the end. */
 const COMMAND = `echo ${'harmless '.repeat(20)}\nrm -rf /the/end`;
@@ -528,10 +525,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       const card = page.locator('.ask-card');
       const shown = () => card.locator('.diff .line:not(.same)').allTextContents();
       await expect.poll(shown).toHaveLength(2);
-      let release = () => {};
-      const held = new Promise<void>((resolve) => {
-        release = resolve;
-      });
+      const { open: release, passed: held } = gate();
       await page.route('**/approvals/*/change', async (route) => {
         if (route.request().method() === 'POST') await held;
         await route.continue();
@@ -583,10 +577,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
         await card.getByRole('button', { name: 'Read on to answer' }).click(); // the file has changed
         await card.getByRole('button', { name: 'Edit arguments' }).click();
       }
-      let release = () => {};
-      const held = new Promise<void>((resolve) => {
-        release = resolve;
-      });
+      const { open: release, passed: held } = gate();
       await page.route('**/approvals/*/change', (route) => held.then(() => route.continue()));
       await writeFile(file, 'net 90\n');
       await answer.press('Enter'); // it may be where another button was

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type FilePart, filesOf, type MessageEntry } from '../../src/conversation/index.ts';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
+import { gate } from '../support/gate.ts';
 import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { pngOf, WITH_SCRIPT } from '../support/uploaded-files.ts';
@@ -347,10 +348,7 @@ describe.skipIf(chromiumPath === null)('files in the thread', () => {
     await postFiles(stage, 'still', png('a.png', 800, 300), png('b.png', 300, 800), text('c.txt'));
     await stage.post('still', 'the end', { includeInContext: false });
     const page = await stage.look();
-    let release = () => {};
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { open: release, passed: held } = gate();
     await page.route('**/blobs/**', async (route) => {
       await held;
       await route.continue();

@@ -8,6 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
 import { message, sharedStage, write } from './support.ts';
+import { calls } from './team.ts';
 
 /**
  * Texts that try to run as a program in the console. All of them are in each place that a publisher, a model or a
@@ -53,10 +54,6 @@ async function listen(): Promise<{ server: Server; at: string; asked: string[] }
   await once(server, 'listening');
   return { server, at: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
 }
-
-const calls = (...tools: (readonly [string, object])[]) => ({
-  tool_calls: tools.map(([name, parameters]) => ({ name, arguments: parameters })),
-});
 
 function scriptOf(all: string) {
   const path = `@project/${inline(all).replaceAll('/', '\u2215').slice(0, 150)}.md`;

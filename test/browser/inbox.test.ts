@@ -11,6 +11,7 @@ import {
   pressAlone,
   sharedStage,
   textOf,
+  until,
 } from './support.ts';
 import { RULES as TEAM_RULES } from './team.ts';
 
@@ -38,9 +39,6 @@ const RULES = [
   },
   ...TEAM_RULES,
 ];
-
-/** The list is asked for every 2.5 seconds. */
-const until = <T>(look: () => Promise<T> | T) => expect.poll(look);
 
 const HELD_KEY = `document.activeElement.dispatchEvent(
   new KeyboardEvent('keydown', { key: 'a', repeat: true, bubbles: true }))`;

@@ -3,11 +3,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { message, sharedStage, textOf, write } from './support.ts';
+import { message, sharedStage, textOf, until, write } from './support.ts';
 import { RULES as TEAM_RULES } from './team.ts';
-
-/** The daemon sends changes of the list within a second. */
-const until = <T>(look: () => Promise<T> | T) => expect.poll(look);
 
 const RULES = [
   { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },

@@ -2,11 +2,8 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
-import { message, pressAlone, sharedStage, write } from './support.ts';
+import { message, pressAlone, sharedStage, until, write } from './support.ts';
 import { AGENTS } from './team.ts';
-
-/** The daemon sends changes of the list within a second. */
-const until = <T>(look: () => Promise<T> | T) => expect.poll(look);
 
 /** More agents than a list of suggestions shows at once. */
 const MANY = Array.from({ length: 11 }, (_, n) => [`w${n}`, `---\nname: Élan ${n}\n---\nYou work.`]);

@@ -109,6 +109,9 @@ async function openStage({ before, token, ...options }: StageOptions): Promise<S
 }
 
 /** Waits until it is visible, and returns its text. */
+/** The list changes within a second, the inbox within three. */
+export const until = <T>(look: () => Promise<T> | T) => expect.poll(look);
+
 /** Imports a conversation of earlier days, `long`, with so many messages. */
 export async function importLong(
   project: Project,

@@ -5,7 +5,8 @@ export const AGENTS = {
   dev: '---\nname: Dev <b>Ops</b>\ndescription: builds\nphases: [execute]\ntools: [handoff]\n---\nYou build.',
 };
 
-const calls = (...tools: (readonly [string, object])[]) => ({
+/** A reply that calls these tools. */
+export const calls = (...tools: (readonly [string, object])[]) => ({
   tool_calls: tools.map(([name, parameters]) => ({ name, arguments: parameters })),
 });
 

@@ -1,6 +1,7 @@
 import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { gate } from '../support/gate.ts';
 import { itLong } from '../support/long.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
 
@@ -12,10 +13,7 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
 
   it('a post is shown and the field is empty before the daemon has answered', async () => {
     const page = await stage.begin('quick', 'hello', 'Noted: hello');
-    let release = () => {};
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { open: release, passed: held } = gate();
     await page.route('**/messages', async (route) => {
       await held;
       await route.continue();
@@ -49,10 +47,7 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
 
   it('a refused post returns to the field, before what was written meanwhile', async () => {
     const page = await stage.begin('returned', 'hello', 'Noted: hello');
-    let release = () => {};
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { open: release, passed: held } = gate();
     await page.route('**/messages', async (route) => {
       await held;
       await route.fulfill({ status: 409, json: { code: 'NO', detail: 'not today', hint: '' } });

@@ -7,6 +7,7 @@ import type { CallOfTool } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { errorWith } from '../support/error-with.ts';
 import { type FakeCall, repliesInOrder } from '../support/fake-provider.ts';
+import { gate } from '../support/gate.ts';
 import { entriesOf } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
 import { sharedProject } from '../support/project.ts';
@@ -139,10 +140,7 @@ describe('a program asks an agent', () => {
         { toolCalls: [WEATHER, { name: 'clock', arguments: '{}' }] },
         { text: 'Noon, 4 degrees.' },
       ];
-      let release = (): void => undefined;
-      const held = new Promise<void>((resolve) => {
-        release = resolve;
-      });
+      const { open: release, passed: held } = gate();
       const question = {
         ...to('killed'),
         id: 'q1',

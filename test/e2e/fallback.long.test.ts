@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Entry, EntryOf } from '../../src/client/index.ts';
+import type { Entry } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { type AnthropicReply, anthropicApi } from '../support/anthropic-provider.ts';
 import { type FakeHandler, startFakeProvider } from '../support/fake-provider.ts';
@@ -16,9 +16,7 @@ const REFUSED: Reply = { status: 401, body: { error: { message: 'no such key' } 
 const price = { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000 };
 const agent = (model: string) => `---\nname: ${model}\ndescription: answers\nmodel: ${model}\n---\nPERSONA`;
 const answersOf = (entries: readonly Entry[]) =>
-  entries.filter(
-    (entry): entry is EntryOf<'message'> => entry.type === 'message' && entry.role === 'assistant',
-  );
+  ofType(entries, 'message').filter(({ role }) => role === 'assistant');
 
 /** The first model refused, and the second one gave this answer. */
 function expectOneAttempt(entries: readonly Entry[], content: string): void {

@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Entry, MessageEntry } from '../../src/client/index.ts';
+import type { Entry } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
 import { followUntil, ofType, outcomesOf, turnsEnded } from '../support/log.ts';
@@ -26,9 +26,7 @@ describe('an answer that a model did not finish', () => {
     return followUntil(client, conversation, turnsEnded(1));
   }
   const answerIn = (entries: readonly Entry[]) =>
-    entries.findLast(
-      (entry): entry is MessageEntry => entry.type === 'message' && entry.role === 'assistant',
-    );
+    ofType(entries, 'message').findLast(({ role }) => role === 'assistant');
 
   it('a refusal is the text of the answer, and the finish reason marks it', async () => {
     const message = { role: 'assistant', content: null, refusal: 'I will not.' };

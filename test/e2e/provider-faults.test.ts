@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Entry, MessageEntry } from '../../src/client/index.ts';
+import type { Entry } from '../../src/client/index.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
-import { checkLog, followUntil, turnsEnded } from '../support/log.ts';
+import { checkLog, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { modelAt, sharedProject, TEAM } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { TOO_LONG } from '../support/too-long.ts';
@@ -23,13 +23,8 @@ describe('a provider that fails', () => {
     return followUntil(client, conversation, turnsEnded(turns));
   }
   const answerIn = (entries: readonly Entry[]) =>
-    entries.findLast(
-      (entry): entry is MessageEntry => entry.type === 'message' && entry.role === 'assistant',
-    );
-  const outcomeIn = (entries: readonly Entry[]) => {
-    const end = entries.findLast((entry) => entry.type === 'turn-ended');
-    return end?.type === 'turn-ended' ? end.outcome : undefined;
-  };
+    ofType(entries, 'message').findLast(({ role }) => role === 'assistant');
+  const outcomeIn = (entries: readonly Entry[]) => ofType(entries, 'turn-ended').at(-1)?.outcome;
 
   it.each<[string, ReturnType<FakeHandler>, string, string]>([
     ['refuses the key', { status: 401, body: { error: { message: 'bad key' } } }, 'UNAUTHORIZED', ''],

@@ -11,6 +11,7 @@ import {
   type ParleyClient,
   readConnectionFile,
 } from '../../src/client/index.ts';
+import { gate } from '../support/gate.ts';
 import { endChild, shared } from '../support/lifetime.ts';
 import { checkLog, followUntil, turnsEnded } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
@@ -164,10 +165,7 @@ describe('a daemon with remote agents', () => {
 
   it('a remote agent that was killed is offered its turn again, with the results so far', async () => {
     const asked: number[] = [];
-    let reached = () => {};
-    const waiting = new Promise<void>((resolve) => {
-      reached = resolve;
-    });
+    const { open: reached, passed: waiting } = gate();
     await critic(async (turn) => {
       asked.push(turn.messages.length);
       if (asked.length > 1) return `taken up with ${turn.messages.at(-1)?.content}`;

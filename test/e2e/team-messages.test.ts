@@ -9,6 +9,7 @@ import {
   type FakeRequest,
   startFakeProvider,
 } from '../support/fake-provider.ts';
+import { gate } from '../support/gate.ts';
 import { checkLog, entriesOf, finished, followUntil, ofType, outcomesOf, saidBy } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
@@ -250,10 +251,7 @@ describe('a message with delivery steer to a turn that calls tools', () => {
 
   /** A provider whose first answer waits for the test. */
   async function withHeldAnswer(first: FakeReply, others: FakeHandler) {
-    let release = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { open: release, passed: released } = gate();
     const started = await withProvider(async (request, count) => {
       if (count > 0) return others(request, count);
       await released;
@@ -293,10 +291,7 @@ describe('a message with delivery steer to a turn that calls tools', () => {
     'a steering message to a turn that waits for another agent is shown after its answer, though the log has it before',
     async () => {
       const delegates = [{ name: 'delegate', arguments: '{"to":"dev","request":"How long?"}' }];
-      let release = () => {};
-      const released = new Promise<void>((resolve) => {
-        release = resolve;
-      });
+      const { open: release, passed: released } = gate();
       const fake = await withProvider(async (request, count) => {
         if (count === 0) return { toolCalls: delegates };
         if (JSON.stringify(request.json.messages?.at(-1)).includes('How long?')) {

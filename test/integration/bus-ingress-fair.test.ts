@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Delivery, IngressOptions } from '../../src/bus/index.ts';
+import { gate } from '../support/gate.ts';
 import { perTest } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
 import { bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
@@ -10,18 +11,6 @@ describe('reading posts in a flood', () => {
 
   /** What waits is read again, post by post. */
   const LIMITS = { maxInFlight: 20, maxInFlightPerPublisher: 5, maxKeptBytes: 0 };
-
-  function gate() {
-    const waiting: (() => void)[] = [];
-    let isOpen = false;
-    return {
-      pass: () => (isOpen ? Promise.resolve() : new Promise<void>((resolve) => waiting.push(resolve))),
-      open() {
-        isOpen = true;
-        for (const let_ of waiting) let_();
-      },
-    };
-  }
 
   async function flood(count: number, first = 0): Promise<void> {
     const stream = broker.plain.jetstream();
@@ -36,7 +25,7 @@ describe('reading posts in a flood', () => {
     const daemon = await broker.bus();
     await flood(500);
     const held = gate();
-    const seen = collector(({ publisher }) => (publisher === 'flooder' ? held.pass() : Promise.resolve()));
+    const seen = collector(({ publisher }) => (publisher === 'flooder' ? held.passed : Promise.resolve()));
     await daemon.startIngress({ ...seen.options(), ...LIMITS });
     await daemon.post('somebody', 'quiet', bytes('hello'));
     await until('it came', () => seen.contents().includes('hello'));
@@ -55,7 +44,7 @@ describe('reading posts in a flood', () => {
     const daemon = await broker.bus();
     await flood(40);
     const held = gate();
-    const seen = collector(() => held.pass());
+    const seen = collector(() => held.passed);
     await daemon.startIngress({ ...seen.options(), ...LIMITS, maxKeptBytes: 100_000 });
     await until('some came', () => seen.deliveries.length === 5);
     await daemon.post('somebody', 'quiet', bytes('behind it'));
@@ -71,7 +60,7 @@ describe('reading posts in a flood', () => {
     const daemon = await broker.bus();
     await flood(50);
     const held = gate();
-    const seen = collector(() => held.pass());
+    const seen = collector(() => held.passed);
     await daemon.startIngress({ ...seen.options(), ...LIMITS });
     await daemon.post('somebody', 'flood', bytes('in between'));
     await flood(50, 50);
@@ -107,7 +96,7 @@ describe('reading posts in a flood', () => {
     const daemon = await broker.bus();
     await flood(300);
     const held = gate();
-    const seen = collector(({ publisher }) => (publisher === 'flooder' ? held.pass() : Promise.resolve()));
+    const seen = collector(({ publisher }) => (publisher === 'flooder' ? held.passed : Promise.resolve()));
     await daemon.startIngress({ ...seen.options(), ...LIMITS, maxParked: 100 });
     await daemon.post('somebody', 'quiet', bytes('hello'));
     await until('some came', () => seen.deliveries.length === 5);
@@ -123,7 +112,7 @@ describe('reading posts in a flood', () => {
       const daemon = await broker.bus();
       await flood(40);
       const held = gate();
-      const seen = collector(() => held.pass());
+      const seen = collector(() => held.passed);
       await daemon.startIngress({ ...seen.options(), ...LIMITS });
       await until('some came', () => seen.deliveries.length === 5);
       await daemon.post('somebody', 'quiet', bytes('hello')); // by now all were read

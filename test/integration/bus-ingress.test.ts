@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createSubjects, type Delivery } from '../../src/bus/index.ts';
+import { gate } from '../support/gate.ts';
 import { perTest } from '../support/lifetime.ts';
 import { bytes, collector, OWNER, startBroker, text, until } from '../unit/bus/support.ts';
 
@@ -134,10 +135,7 @@ describe('reading posts from a real server', () => {
   it('the position never passes a post that is not settled', async () => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 5; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
-    let release = () => {};
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { open: release, passed: held } = gate();
     const seen = collector((delivery) => (text(delivery.body) === '2' ? held : Promise.resolve()));
     await daemon.startIngress(seen.options());
     await until('all came', () => seen.deliveries.length === 5);
@@ -174,10 +172,7 @@ describe('reading posts from a real server', () => {
   it('a purge removes only posts before the settled position, and keeps its margin', async () => {
     const daemon = await broker.bus({ purgeMargin: 20 });
     const manager = await broker.plain.jetstreamManager();
-    let release = () => {};
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { open: release, passed: held } = gate();
     const seen = collector((delivery: Delivery) =>
       delivery.position.sequence === 51 ? held : Promise.resolve(),
     );

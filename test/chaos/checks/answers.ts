@@ -1,4 +1,5 @@
 import type { Entry, EntryOf } from '../../../src/client/index.ts';
+import { ofType } from '../../support/log.ts';
 import { type Observed, type Violation, violation } from '../findings.ts';
 
 /**
@@ -97,8 +98,4 @@ function reachedIn(entries: readonly Entry[]): Set<string> {
       return isResult ? (entry.answers ?? []).map((index) => `${entry.author.id} ${index}`) : [];
     }),
   );
-}
-
-function ofType<T extends Entry['type']>(entries: readonly Entry[], type: T): EntryOf<T>[] {
-  return entries.filter((entry) => entry.type === type) as unknown as EntryOf<T>[];
 }

@@ -1,4 +1,4 @@
-import { type NatsConnection, NatsError, type StreamConfig } from 'nats';
+import type { NatsConnection, StreamConfig } from 'nats';
 import { describe, expect, it } from 'vitest';
 import {
   afterLeaderElection,
@@ -7,16 +7,11 @@ import {
 } from '../../../src/bus/nats/streams/streams.ts';
 import { createSubjects, streamsOf } from '../../../src/bus/subjects.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
+import { apiError } from '../../support/api-error.ts';
 import { shortenWaits } from '../../support/short-waits.ts';
 
 const subjects = createSubjects();
 const LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
-
-function apiFailure(code: number): NatsError {
-  const error = new NatsError('refused', '400');
-  error.api_error = { code: 400, err_code: code, description: 'refused' };
-  return error;
-}
 
 /** A server on which each stream has this many replicas. `update`: the number it sets for a requested one. */
 function server(
@@ -92,7 +87,7 @@ describe('the number of replicas', () => {
     'too many replicas for the cluster (%i) are refused with the remedy',
     async (code) => {
       const few = server({}, () => {
-        throw apiFailure(code);
+        throw apiError(code);
       });
       expect(await refused(() => enforceReplicas(few.connection, subjects, 3, LOG))).toMatch(
         /^REPLICAS_UNAVAILABLE: the cluster cannot keep 3 replicas of stream PARLEY_IN.*add servers/,

@@ -5,18 +5,13 @@ import { ensureStreams } from '../../../src/bus/nats/streams/streams.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
 import { storeError } from '../../../src/persistence/jetstream/broker.ts';
 import * as store from '../../../src/persistence/jetstream/streams.ts';
-
-function apiFailure(errorCode: number, description = 'refused'): NatsError {
-  const error = new NatsError('refused', '400');
-  error.api_error = { code: 400, err_code: errorCode, description };
-  return error;
-}
+import { apiError } from '../../support/api-error.ts';
 
 /** A server that creates streams, with `change` applied to the requested configuration. */
 function serverThat(change: (config: Partial<StreamConfig>) => Partial<StreamConfig>): JetStreamManager {
   const streams = {
     info: async () => {
-      throw apiFailure(10059);
+      throw apiError(10059);
     },
     add: async (config: Partial<StreamConfig>) => ({ config: change(config), created: 'now' }),
   };
@@ -53,12 +48,12 @@ describe('creating a stream that another daemon creates at the same time', () =>
     const streams = {
       info: async (name: string) => {
         const config = made.get(name);
-        if (!config) throw apiFailure(10059);
+        if (!config) throw apiError(10059);
         return { config, created: 'now', state: { messages: 0 } };
       },
       add: async (config: Partial<StreamConfig>) => {
         made.set(config.name ?? '', config);
-        throw apiFailure(code);
+        throw apiError(code);
       },
     };
     return { streams } as unknown as JetStreamManager;
@@ -76,10 +71,10 @@ describe('creating a stream that another daemon creates at the same time', () =>
   it('subjects of another stream are still a conflict', async () => {
     const streams = {
       info: async () => {
-        throw apiFailure(10059);
+        throw apiError(10059);
       },
       add: async () => {
-        throw apiFailure(10065);
+        throw apiError(10065);
       },
     };
     const manager = { streams } as unknown as JetStreamManager;
@@ -104,7 +99,7 @@ describe('refusals of the NATS server', () => {
     [10001, 'BROKER_UNAVAILABLE'],
     [10008, 'BROKER_UNAVAILABLE'],
   ])('the server error %i is reported as %s, with cause and remedy', (number, code, description?: string) => {
-    const cause = apiFailure(number, description);
+    const cause = apiError(number, description);
     expect(brokerError(cause, 'post')).toMatchObject({
       code,
       cause,

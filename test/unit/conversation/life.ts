@@ -1,5 +1,4 @@
 import fc from 'fast-check';
-import type { Entry, EntryOf } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { Core, rulesFor, SLUGS } from './core.ts';
 import { sizesArbitrary, stepsArbitrary, take } from './random-steps.ts';
@@ -27,9 +26,7 @@ export function life(
   );
 }
 
-export function typed<T extends Entry['type']>(entries: readonly Entry[], type: T): EntryOf<T>[] {
-  return entries.filter((entry) => entry.type === type) as unknown as EntryOf<T>[];
-}
+export { ofType as typed } from '../../support/log.ts';
 
 /** Freezes the value and all it contains, so that a function that changes its input throws. */
 export function frozen<T>(value: T): T {

@@ -3,6 +3,7 @@ import type { RetentionConfig } from '../../../src/config/index.ts';
 import { Retention } from '../../../src/daemon/api/retention.ts';
 import type { Blobs } from '../../../src/persistence/index.ts';
 import { putBlob } from '../../contract/blobs.contract.ts';
+import { gate } from '../../support/gate.ts';
 import { createDaemon, type TestDaemon } from './daemon.ts';
 
 const DAY = 86_400_000;
@@ -69,10 +70,7 @@ describe('retention', () => {
   });
 
   it('a stop ends a sweep of files', async () => {
-    let begun = () => {};
-    const isBegun = new Promise<void>((resolve) => {
-      begun = resolve;
-    });
+    const { open: begun, passed: isBegun } = gate();
     const sweep = (_: string, signal?: AbortSignal) =>
       new Promise<number>((resolve) => {
         begun();

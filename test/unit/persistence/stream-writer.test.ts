@@ -2,14 +2,9 @@ import { ErrorCode, NatsError } from 'nats';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Answers, type Broker } from '../../../src/persistence/jetstream/broker.ts';
 import { openStreamLog } from '../../../src/persistence/jetstream/stream-log.ts';
+import { apiError } from '../../support/api-error.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { entry } from './support.ts';
-
-function apiError(code: number): NatsError {
-  const error = new NatsError('refused', '400');
-  error.api_error = { code: 400, err_code: code, description: 'refused' };
-  return error;
-}
 
 describe('an append that the server refuses although the stream has no other entry at its position', () => {
   it('the append fails when the wait must end, and no timer or request remains', async () => {
@@ -55,12 +50,7 @@ describe('the answers of a JetStream server', () => {
       () => 1_000,
       () => isConnected,
     );
-  const apiError = (code: number, description: string) => {
-    const error = new NatsError('503', '503');
-    error.api_error = { code: 503, err_code: code, description };
-    return error;
-  };
-  const full = apiError(10_077, 'write 1.blk: no space left on device');
+  const full = apiError(10_077, 'write 1.blk: no space left on device', 503);
   const refused = (answers: Answers, about: string, error: Error = full) =>
     answers.watch(about, Promise.reject(error)).catch(() => undefined);
 
@@ -92,7 +82,7 @@ describe('the answers of a JetStream server', () => {
       code: 'STORE_FULL',
       message: 'could not append to LOG: write 1.blk: no space left on device',
     });
-    await refused(answers, 'append to LOG', apiError(10_071, 'wrong last sequence'));
+    await refused(answers, 'append to LOG', apiError(10_071, 'wrong last sequence', 503));
     expect(answers.fault).toBeNull();
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ToolRun } from '../../../../src/agents/tool-port.ts';
+import { gate } from '../../../support/gate.ts';
 import {
   callOf,
   type FakeServer,
@@ -101,10 +102,7 @@ describe('a question of a server during a call (MCP-CONNECTION-3)', () => {
   it('a question while several calls run is declined: none says whose it is', async () => {
     const files = serverWith(toolOf('book'));
     const { tools } = await ready(files);
-    let bothRun = () => {};
-    const both = new Promise<void>((resolve) => {
-      bothRun = resolve;
-    });
+    const { open: bothRun, passed: both } = gate();
     files.answer = async () => {
       if (files.calls.length === 2) bothRun();
       await both;
