@@ -56,6 +56,8 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
       'Ask another agent',
       'Dismiss',
     ]);
+    const resume = item.getByRole('button', { name: 'Resume' });
+    expect(await resume.getAttribute('title')).toBe('Gives Lena Lead a new turn');
     await item.getByRole('button', { name: 'Ask another agent' }).click();
     await item.getByRole('button', { name: /Dev/ }).click();
     await item.waitFor({ state: 'detached' });

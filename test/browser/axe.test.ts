@@ -211,6 +211,39 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     },
   );
 
+  /** Buttons in sight that show no word, and say none under the pointer. */
+  const untitled = (page: Page) =>
+    page.evaluate<string[]>(`[...document.querySelectorAll('a, button, label.button')]
+      .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.matches('.turn-button') && one.title === '')
+      .filter((one) => ![...one.querySelectorAll(':scope :not(.unseen, svg, svg *)'), one]
+        .some((part) => [...part.childNodes].some((node) => node instanceof Text && node.data.trim() !== '')))
+      .map(({ outerHTML }) => outerHTML.slice(0, 200))`);
+
+  it('each button without words has a title', async () => {
+    const page = await stage.look('#/', { viewport: SIZES.desktop });
+    for (const [hash, sight] of [
+      ['#/new', '.agent-card'],
+      ['#/c/mixed', '.passage.handoff'],
+      ['#/c/mixed/why/2', '.answer-panel .account'],
+      ['#/c/approval', '.ask-card'],
+      ['#/c/mixed/timeline', '.timeline svg'],
+      ['#/inbox', '.inbox-entry'],
+      ['#/system', '.member'],
+      ['#/turns', '.turn-table a'],
+    ] as const) {
+      await page.evaluate(`location.hash = '${hash}'`);
+      await page.locator(sight).first().waitFor();
+      await page
+        .locator('article.message')
+        .first()
+        .focus({ timeout: 1_000 })
+        .catch(() => {});
+      expect(await untitled(page), hash).toEqual([]);
+    }
+    await page.setViewportSize(SIZES.phone);
+    expect(await untitled(page)).toEqual([]);
+  });
+
   it.each(ON_DESKTOP)(
     'in the list and its dialog, $colorScheme on a $size',
     async ({ colorScheme, viewport }) => {

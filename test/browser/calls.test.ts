@@ -130,6 +130,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       await card.getByText('The file is new.').waitFor();
       expect(await card.locator('pre mark').innerText()).toBe('\\u202e');
       await card.getByText('As a rule for all conversations').click();
+      await card.getByRole('button', { name: 'Copy the rule' }).click();
+      await expect.poll(() => card.locator('.rule .link').innerText()).toBe('Copied');
       expect(await textOf(card.locator('.rule'))).toContain('with exactly this path, whatever its content');
       expect(await textOf(card.locator('.rule'))).toContain('parley reload');
       await card.getByRole('button', { name: 'Edit arguments' }).click();

@@ -109,7 +109,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
           <Icon name="clip" />
         </FilePicker>
         {place !== '' && <StopButton inField />}
-        <button type="submit" class="primary send" disabled={writing.isEmpty} aria-label="Send">
+        <button type="submit" class="primary send" disabled={writing.isEmpty} aria-label="Send" title="Send">
           <Icon name="send" />
         </button>
       </div>
@@ -168,12 +168,7 @@ export function StopButton({ inField = false }: { readonly inField?: boolean }) 
     if (inField) focusOn('composer');
   };
   return (
-    <Button
-      class={verb}
-      title={inField ? `${word} all agents` : undefined}
-      disabled={isBusy}
-      onClick={() => void act()}
-    >
+    <Button class={verb} title={`${word} all agents`} disabled={isBusy} onClick={() => void act()}>
       <Icon name={icon} />
       <span class={inField ? 'unseen' : undefined}>{word}</span>
     </Button>

@@ -17,6 +17,7 @@ export function ConversationMenu({ id }: { readonly id: string }) {
     <Menu
       class="quiet at-end"
       aria-label="More"
+      title="More"
       face={<Icon name="more" />}
       onHide={() => setTimes(times + 1)} // it begins anew
       items={(then) => (

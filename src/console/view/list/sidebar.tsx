@@ -99,7 +99,6 @@ export function Sidebar() {
           icon="filter"
           class={`quiet ${isFiltered.value ? 'is-on' : ''}`}
           aria-label="Filter"
-          title="Filter"
           aria-expanded={isFilterOpen.value}
           onClick={() => (isFilterOpen.value = !isFilterOpen.value)}
         />

@@ -45,14 +45,18 @@ export function CopyButton({ text, label, word = label }: CopyProps) {
   };
   return (
     <LinkButton aria-label={label} title={label} onClick={() => void copy()}>
-      {isDone ? 'copied' : word}
+      {isDone ? (/^[A-Z]/.test(word) ? 'Copied' : 'copied') : word}
     </LinkButton>
   );
 }
 
-/** Over plain HTTP from another machine, browsers offer no clipboard: then the selection is copied. */
+/** Over plain HTTP from another machine, browsers offer no clipboard, and some refuse it: then the selection is copied. */
 export async function toClipboard(text: string): Promise<void> {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const isDone = navigator.clipboard?.writeText(text).then(
+    () => true,
+    () => false,
+  );
+  if (await isDone) return;
   const field = document.createElement('textarea');
   field.value = text;
   document.body.append(field);

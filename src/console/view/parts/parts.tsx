@@ -61,9 +61,9 @@ export function Icon({ name }: { readonly name: IconName }) {
   );
 }
 
-/** A button without words: `aria-label` names it. */
+/** A button without words: `aria-label` names it, also under the pointer. */
 export const IconButton = ({ icon, ...props }: ComponentProps<'button'> & { readonly icon: IconName }) => (
-  <QuietButton {...props}>
+  <QuietButton title={props['aria-label']} {...props}>
     <Icon name={icon} />
   </QuietButton>
 );
@@ -72,7 +72,7 @@ export const IconButton = ({ icon, ...props }: ComponentProps<'button'> & { read
 export function BackLink() {
   const count = needed.value.length + (route.value.page === 'inbox' ? 0 : problems.value.length);
   return (
-    <a class="button quiet back" href={linkTo.list}>
+    <a class="button quiet back" href={linkTo.list} title="Back to the list">
       <Icon name="back" />
       <span class="unseen">Back to the list</span>
       {count > 0 && (

@@ -66,7 +66,9 @@ function ContinueButton({ conversation, agent, outcome, failed, isFutile, onDone
     <Button
       class={isFutile ? 'quiet' : undefined}
       shortcut="r"
-      title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
+      title={
+        isLimited ? `Gives ${nameOf(agent)} a new turn` : `Posts “Continue.” to ${nameOf(agent)} in your name`
+      }
       onClick={() => void act().then((isDone) => isDone && onDone?.(isLimited ? 'Resumed' : 'Tried again'))}
     >
       {{ limited: 'Resume', failed: 'Try again', aborted: 'Continue' }[outcome]}

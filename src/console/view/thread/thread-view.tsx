@@ -401,14 +401,11 @@ function Band({ block: { title, origin, detail } }: Of<'band'>) {
   return (
     <p class="band-line text-tiny">
       <span class="band-title text-small">
-        {title}
+        {title}{' '}
         {origin && (
-          <>
-            {' '}
-            <a href={linkTo.entry(origin.conversation, origin.index)}>
-              <bdi>{titleOf(origin.conversation) ?? origin.conversation}</bdi>, entry {origin.index}
-            </a>
-          </>
+          <a href={linkTo.entry(origin.conversation, origin.index)}>
+            <bdi>{titleOf(origin.conversation) ?? origin.conversation}</bdi>, entry {origin.index}
+          </a>
         )}
       </span>
       {detail && <bdi class="muted one-line">{detail}</bdi>}
