@@ -298,6 +298,20 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     ['#/c/long', (page) => page.locator('.ask-card').waitFor()],
     ['#/c/run', (page) => page.locator('.runs summary').first().tap()],
   ];
+  it('on a phone, the participants of a conversation are in one line, face beside face', async () => {
+    for (const name of ['Ann', 'Ben', 'Cleo', 'Dan'])
+      await post('crowd', 'for the record', { author: { name }, includeInContext: false });
+    const page = await stage.look('#/c/crowd', PHONE);
+    const faces = page.locator('.people > li');
+    await expect.poll(() => faces.count()).toBe(6);
+    const boxes = await Promise.all((await faces.all()).map((one) => one.boundingBox()));
+    const gaps = boxes
+      .slice(1)
+      .map((box, nth) => (box?.x ?? 0) - (boxes[nth]?.x ?? 0) - (boxes[nth]?.width ?? 0));
+    expect(gaps.map(Math.round)).toEqual([0, 0, 0, 0, 0]);
+    expect(new Set(boxes.map((box) => Math.round((box?.y ?? 0) + (box?.height ?? 0) / 2))).size).toBe(1);
+  });
+
   it('fingers hit each control of each page', async () => {
     const page = await stage.look('#/', PHONE);
     for (const [hash, act] of PAGES) {

@@ -228,12 +228,8 @@ export class Thread {
   }
 
   #setStopped(agent: string | null, isStopped: boolean): void {
-    if (agent !== null) {
-      this.#setAgent(agent, { isStopped });
-      return;
-    }
-    this.isStopped = isStopped;
-    for (const slug of this.agents.keys()) this.#setAgent(slug, { isStopped });
+    if (agent === null) this.isStopped = isStopped;
+    for (const slug of agent === null ? this.agents.keys() : [agent]) this.#setAgent(slug, { isStopped });
   }
 
   /** The entry does not name its call: it is the open call that requested this phase. */

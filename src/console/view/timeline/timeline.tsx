@@ -239,6 +239,7 @@ const LEAST_TARGET = 24;
 
 type ButtonProps = Pick<PictureProps, 'lanes' | 'onZoom' | 'onShow'> & { readonly window: Window };
 
+/** For the keyboard: of a pointer, the picture opens what is under it. */
 function TurnButton({ lanes, window, onZoom, onShow }: ButtonProps) {
   const button = useRef<HTMLButtonElement>(null);
   const [chosen, choose] = useState<number | null>(null);
@@ -277,10 +278,7 @@ function TurnButton({ lanes, window, onZoom, onShow }: ButtonProps) {
       onKeyDown={onKeyDown}
       onFocus={() => onShow(now)}
       onBlur={() => onShow(null)}
-      onClick={(event) => {
-        if (event.detail !== 0) return; // the pointer: the picture opens what is under it
-        openSpan(now);
-      }}
+      onClick={({ detail }) => openSpan(detail === 0 ? now : null)}
     />
   );
 }
