@@ -401,7 +401,8 @@ function Band({ block: { title, origin, detail } }: Of<'band'>) {
   return (
     <p class="band-line text-tiny">
       <span class="band-title text-small">
-        {title}{' '}
+        {title}
+        {origin && ' '}
         {origin && (
           <a href={linkTo.entry(origin.conversation, origin.index)}>
             <bdi>{titleOf(origin.conversation) ?? origin.conversation}</bdi>, entry {origin.index}
