@@ -96,6 +96,32 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     expect(await page.getByLabel('Workflow').count()).toBe(0);
   });
 
+  it('the keys in the fields of phase and mode choose nothing before Enter: one step is made, and it is the one that was meant', async () => {
+    const page = await stage.begin('by-keys', 'hello', 'Noted: hello');
+    const steps = async () => {
+      const { entries } = await stage.api<{ entries: readonly Record<string, string>[] }>(
+        'GET',
+        'conversations/by-keys/entries',
+      );
+      return entries.flatMap(({ type, to, workflowId }) =>
+        type === 'phase-entered' ? to : type === 'run-started' ? workflowId : [],
+      );
+    };
+    const before = await steps();
+    await page.getByTitle('Phase and mode: who answers').click();
+    await page.getByRole('combobox', { name: 'Phase' }).focus();
+    for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter'])
+      await page.keyboard.press(key);
+    await expect.poll(steps).toEqual([...before, 'execute']);
+    await page.getByLabel('Mode').focus();
+    for (const key of ['b', 'End']) {
+      await page.keyboard.press(key);
+      await page.waitForTimeout(150); // an answer would be there
+    }
+    await page.keyboard.press('Enter');
+    await expect.poll(steps).toEqual([...before, 'execute', 'both']);
+  });
+
   itLong(
     'a run is a path with its current node, in two browsers and after the daemon was killed in the middle',
     async () => {

@@ -167,7 +167,7 @@ export function report(error: unknown): void {
 /** The daemon's hints on these name fields and options, which the page has under other names. */
 const OF_A_NAME = ['AUTHOR_IS_AN_AGENT', 'INVALID_AUTHOR'];
 
-function hintOf(error: unknown): string {
+export function hintOf(error: unknown): string {
   if (!(error instanceof RequestError)) return '';
   return OF_A_NAME.includes(error.code) ? 'Choose another name for your messages.' : error.hint;
 }

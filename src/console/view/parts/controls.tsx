@@ -1,7 +1,6 @@
 import type { ComponentChildren, ComponentProps } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { RequestError } from '../../api/requests.ts';
-import { nameFault, sign, signature } from '../../state/session.ts';
+import { hintOf, nameFault, sign, signature } from '../../state/session.ts';
 
 /** Buttons, forms and menus of all pages. */
 
@@ -74,13 +73,23 @@ interface SelectProps<V extends string> {
   readonly isRequired?: boolean;
 }
 
-/** Shows `value` until that changes. */
+/** Browsers of some systems choose with these at once, without a list. */
+const CHOOSES = /^(Arrow.*|Home|End|Page.*|\S)$/;
+
+/** Shows `value` until that changes. Outside of a form a choice acts: keys open the list, in which Enter or a click chooses. */
 export function Select<V extends string>({ label, value, options, onChoose, isRequired }: SelectProps<V>) {
   return (
     <select
       aria-label={label}
       required={isRequired}
       value={value}
+      onKeyDown={(event) => {
+        const { key, ctrlKey, metaKey, altKey, currentTarget: select } = event;
+        if (select.form || ctrlKey || metaKey || altKey || !CHOOSES.test(key)) return;
+        if (!('showPicker' in select)) return;
+        event.preventDefault();
+        select.showPicker();
+      }}
       onChange={({ currentTarget }) => {
         const chosen = currentTarget.value as V;
         currentTarget.value = value;
@@ -111,7 +120,7 @@ interface PanelFormProps {
 /** A form whose button is disabled while the request runs, and that shows a refusal with its hint. */
 export function PanelForm({ class: look = '', action, children, ...props }: PanelFormProps) {
   const [isBusy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<Error | null>(null);
+  const [refusal, setRefused] = useState<Error | null>(null);
   const submit = () => {
     setBusy(true);
     setRefused(null);
@@ -123,12 +132,7 @@ export function PanelForm({ class: look = '', action, children, ...props }: Pane
   return (
     <form class={`panel-form stacked-3 ${look}`} onSubmit={onSubmit(submit)}>
       {children}
-      {refused && (
-        <p class="fault" role="alert">
-          {refused.message}
-          {refused instanceof RequestError && refused.hint && <span class="muted">{refused.hint}</span>}
-        </p>
-      )}
+      <Refusal of={refusal} />
       <p>
         <button type="submit" class="primary" disabled={isBusy || props.isDisabled}>
           {action}
@@ -137,6 +141,15 @@ export function PanelForm({ class: look = '', action, children, ...props }: Pane
     </form>
   );
 }
+
+/** Above the buttons of the form that was refused. */
+export const Refusal = ({ of }: { readonly of: Error | null }) =>
+  of && (
+    <p class="fault" role="alert">
+      {of.message}
+      <span class="muted">{hintOf(of)}</span>
+    </p>
+  );
 
 interface NameFieldProps {
   /** The id that a label names; else `label` names the field. */
