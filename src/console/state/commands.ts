@@ -139,19 +139,17 @@ function ofConversation(): readonly Command[] {
   ]);
 }
 
-function steering(id: string): Command[] {
+function steering(id: string): Offer[] {
   const thread = opened.value?.thread;
   if (!thread) return [];
   const { phase, mode } = thread.floor;
-  const step = (name: string, words: string, action: () => Promise<unknown>): Command => ({
-    name,
-    words,
+  const step = (name: string, words: string, action: () => Promise<unknown>, isOffered = true): Offer => ({
+    ...{ name, words, isOffered },
     run: () => attempt(action),
   });
   return [
-    isWhollyStopped(thread)
-      ? step('Resume all agents', 'continue', () => requests.resume(id, sender()))
-      : step('Stop all agents', 'halt abort', () => requests.stop(id, sender())),
+    step('Resume all agents', 'continue', () => requests.resume(id, sender()), thread.isStopped),
+    step('Stop all agents', 'halt abort', () => requests.stop(id, sender()), !isWhollyStopped(thread)),
     ...team.value.map(({ slug }) => {
       const [name, verb] = thread.stateOf(slug).isStopped
         ? (['Resume', 'resume'] as const)
@@ -163,14 +161,12 @@ function steering(id: string): Command[] {
         requests.mode(id, { mode: 'agent', agent, ...sender() }),
       ),
     ),
-    ...phases.value
-      .filter((one) => one.phase !== phase)
-      .map((one) =>
-        step(`Phase: ${one.phase}`, 'enter', () => requests.phase(id, { phase: one.phase, ...sender() })),
-      ),
-    ...(['chat', 'agent'] satisfies Mode[])
-      .filter((one) => one !== mode)
-      .map((one) => step(`Mode: ${one}`, '', () => requests.mode(id, { mode: one, ...sender() }))),
+    ...phases.value.map(({ phase: to }) =>
+      step(`Phase: ${to}`, 'enter', () => requests.phase(id, { phase: to, ...sender() }), to !== phase),
+    ),
+    ...(['chat', 'agent'] satisfies Mode[]).map((to) =>
+      step(`Mode: ${to}`, '', () => requests.mode(id, { mode: to, ...sender() }), to !== mode),
+    ),
     ...workflows.value.map(({ id: workflow }) =>
       step(`Run the workflow ${workflow}`, 'mode start', () =>
         requests.mode(id, { mode: 'run', workflow, ...sender() }),

@@ -133,6 +133,10 @@ export function isWhollyStopped(thread: Thread): boolean {
   return thread.isStopped && agents.value.every(({ slug }) => thread.stateOf(slug).isStopped);
 }
 
+/** Those that a stop of all agents stopped, and that were not resumed since. */
+export const stillStopped = (thread: Thread) =>
+  thread.isStopped ? team.value.filter(({ slug }) => thread.stateOf(slug).isStopped) : [];
+
 /** The open conversation, for a component that updates with the thread. */
 export function useThread(): Opened | null {
   void version.value;

@@ -14,6 +14,7 @@ import {
   nameOf,
   ownMessages,
   recipientsHere,
+  stillStopped,
   team,
   useShown,
   useThread,
@@ -33,7 +34,7 @@ import {
   refused,
   sender,
 } from '../../state/session.ts';
-import { Button, NameFault, NameField, onSubmit, reveal, Select } from '../parts/controls.tsx';
+import { Button, LinkButton, NameFault, NameField, onSubmit, reveal, Select } from '../parts/controls.tsx';
 import { Avatar, Icon, IconButton } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/text.tsx';
 
@@ -176,12 +177,18 @@ export function StopButton({ inField = false }: { readonly inField?: boolean }) 
 }
 
 function StopNotice() {
-  const thread = useThread()?.thread;
-  if (!thread?.isStopped) return null;
+  const here = useThread();
+  const stopped = here ? stillStopped(here.thread) : [];
+  if (!here || stopped.length === 0) return null;
+  const isWhole = isWhollyStopped(here.thread);
+  const names = stopped.map(({ slug }) => nameOf(slug)).join(', ');
   return (
     <p class="muted stop-notice text-tiny">
-      The conversation is stopped: agents read this after you resume them. A message that names an agent with
-      @ resumes it.
+      {isWhole ? 'The conversation is stopped: agents read' : `Still stopped: ${names}. They read`} this after
+      you resume them. A message that names an agent with @ resumes it.{' '}
+      {isOperator.value && !isWhole && (
+        <LinkButton onClick={() => attempt(() => requests.resume(here.id, sender()))}>Resume all</LinkButton>
+      )}
     </p>
   );
 }
