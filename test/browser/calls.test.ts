@@ -7,7 +7,16 @@ import { chromiumPath } from '../support/browser.ts';
 import { gate } from '../support/gate.ts';
 import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { clickAgain, message, openItem, pressAlone, sharedStage, textOf, write } from './support.ts';
+import {
+  clickAgain,
+  inboxItem,
+  message,
+  openItem,
+  pressAlone,
+  sharedStage,
+  textOf,
+  write,
+} from './support.ts';
 import { AGENTS, calls } from './team.ts';
 
 /** Longer than a line, with its risk at the end. */
@@ -46,6 +55,7 @@ const SCRIPT = [
   },
   { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 5' }]) },
   { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
+  { when: { last: '/^mixed/' }, reply: calls(['fs_edit', { ...EDIT, all: true }]) },
   {
     when: { last: '/^overwrite/' },
     reply: calls(['fs_write', { path: '@project/long.md', content: LONG.replace('line 30', 'thirty') }]),
@@ -233,6 +243,28 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       expect(await run.isEnabled()).toBe(false);
     },
   );
+
+  it('Cancel discards other arguments also after the answer of another person, and leads on', async () => {
+    await post('cancelled', 'sleep, then cancelled');
+    const page = await stage.look('#/inbox');
+    const detail = await openItem(page, 'then cancelled');
+    await detail.getByRole('button', { name: 'Edit arguments' }).click();
+    await detail.getByLabel('New command').fill('echo else');
+    await detail.getByText('The call runs with these arguments').waitFor();
+    const { approvals } = await stage.api<{ approvals: { approvalId: string }[] }>(
+      'GET',
+      'conversations/cancelled/approvals',
+    );
+    await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, { answer: 'deny', publisher: 'alice' });
+    await detail.getByText('alice denied this call first. Your text is kept.').waitFor();
+    expect(await detail.getByText('The call runs with these arguments').count()).toBe(0);
+    await detail.getByRole('button', { name: 'Cancel' }).click();
+    await inboxItem(page, 'then cancelled').waitFor({ state: 'detached' });
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await page.evaluate("location.hash = '#/c/cancelled'");
+    await message(page, 'Noted: ').waitFor();
+    expect(await page.getByText('not sent').count()).toBe(0);
+  });
 
   itLong('arguments that are edited are in sight at once', async () => {
     await post('in-sight', 'stale');
@@ -635,6 +667,35 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
+  it('a reason that was written before or with other arguments goes along with them', async () => {
+    const page = await stage.begin('with-reason', 'sleep');
+    const card = page.locator('.ask-card');
+    await card.getByLabel('Reason').fill('that is too');
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    await card.getByLabel('New command').fill('echo short');
+    await card.getByLabel('Reason').fill('that is too long');
+    await card.getByRole('button', { name: 'Run with these arguments' }).click();
+    await expect.poll(() => textOf(message(page, 'Noted:'))).toMatch(/that is too long[\s\S]*short/);
+  });
+
+  it('the form of other arguments stays while a person writes, and a refusal is beside its button', async () => {
+    const page = await stage.begin('form-stays', 'mixed');
+    const card = page.locator('.ask-card');
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    const field = card.getByLabel('New arguments');
+    for (const all of [{}, { all: 'yes' }]) {
+      const text = JSON.stringify({ ...EDIT, ...all });
+      await field.fill(text);
+      expect(await page.evaluate('document.activeElement.value')).toBe(text);
+    }
+    await card.getByRole('button', { name: 'Run with these arguments' }).click();
+    await card.getByRole('alert').getByText('Not answered: with these arguments: fs_edit: ').waitFor();
+    expect(await page.locator('.notice').count()).toBe(0);
+    await card.getByRole('button', { name: 'Cancel' }).click();
+    expect(await card.getByRole('alert').count()).toBe(0);
+    expect(await card.getByRole('button', { name: 'Approve' }).isVisible()).toBe(true);
+  });
+
   it('outside of the field, the key that approves runs a call with the arguments that are being edited', async () => {
     const page = await stage.begin('by-key', 'sleep');
     const card = page.locator('.ask-card');
@@ -926,6 +987,20 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       await write(page, '@lead speak up');
       await message(page, /Noted: .*speak up/).waitFor();
       await page.getByRole('button', { name: 'Resume', exact: true }).waitFor({ state: 'detached' });
+      const others = page.getByText('Still stopped: Dev <b>Ops</b>, Quinn. They read this after');
+      await others.getByRole('button', { name: 'Resume all' }).click();
+      await expect.poll(() => page.locator('.people .chip.stopped').count()).toBe(0);
+      await others.waitFor({ state: 'detached' });
+      await page.getByRole('button', { name: 'Stop', exact: true }).click();
+      await expect.poll(() => page.locator('.people .chip.stopped').count()).toBe(3);
+      await write(page, '@lead speak up again');
+      await message(page, /Noted: .*speak up again/).waitFor();
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('>all agents');
+      await expect
+        .poll(() => page.getByRole('dialog').getByRole('option').allInnerTexts())
+        .toEqual(['Resume all agents', 'Stop all agents']);
+      await page.keyboard.press('Escape');
       await page.mouse.move(0, 0);
       await page.getByRole('button', { name: 'Stop', exact: true }).click();
       await expect.poll(() => page.locator('.people .chip.stopped').count()).toBe(2);

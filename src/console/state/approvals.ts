@@ -3,14 +3,14 @@ import { wireCallId } from '../../conversation/log/call-id.ts';
 import { answeredFirst } from '../../conversation/log/words.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { keepDraft, readDraft } from '../api/browser.ts';
-import { type ApprovalAnswer, RequestError, requests } from '../api/requests.ts';
+import { type ApprovalAnswer, isRetryable, RequestError, requests } from '../api/requests.ts';
 import { pretty, shortLine } from '../model/format.ts';
 import type { InboxItem } from '../model/list/inbox.ts';
 import type { Approval, Call, Question } from '../model/thread/calls.ts';
 import { opened, recipientsHere, version } from './conversation.ts';
 import { inbox } from './inbox.ts';
 import { addToMessage } from './keys.ts';
-import { attempt, notice, report, sender } from './session.ts';
+import { notice, report, sender } from './session.ts';
 
 /**
  * Answers to calls that wait for a person.
@@ -20,8 +20,8 @@ import { attempt, notice, report, sender } from './session.ts';
  *    what was written at an approval does. A text that is being sent is kept until the daemon has confirmed it.
  */
 
-/** `over`: it did not wait any more. `refused`: it still waits, as far as it is known. The person reads why. */
-export type AnswerOutcome = 'answered' | 'over' | 'refused';
+/** `over`: it did not wait any more. `refused`, or the reason to show beside it: it still waits, as far as it is known. */
+export type AnswerOutcome = 'answered' | 'over' | 'refused' | RequestError;
 
 export function answerApproval(
   conversation: string,
@@ -30,14 +30,14 @@ export function answerApproval(
   answer: ApprovalAnswer,
 ): Promise<AnswerOutcome> {
   return answering(conversation, call, async () => {
-    let isOver = false;
-    const isDone = await attempt(() =>
-      requests.answer(approvalId, { ...answer, ...sender() }).catch(async (error) => {
-        isOver = error instanceof RequestError && OVER.includes(error.code);
-        throw isOver ? new Error(await whyItIsOver(conversation, call)) : error;
-      }),
-    );
-    return isDone ? 'answered' : isOver ? 'over' : 'refused';
+    try {
+      await requests.answer(approvalId, { ...answer, ...sender() });
+      return 'answered';
+    } catch (error) {
+      if (!(error instanceof RequestError && OVER.includes(error.code))) throw error;
+      report(new Error(await whyItIsOver(conversation, call)));
+      return 'over';
+    }
   });
 }
 
@@ -71,16 +71,14 @@ export function answerQuestion(
 ): Promise<AnswerOutcome> {
   return answering(conversation, call, async () => {
     const about = { to: [agent], replyTo: wireCallId(call.place) };
-    let isLate = false;
-    const isDone = await attempt(async () => {
-      const post = { id: crypto.randomUUID(), content, ...about, ...sender() };
-      const { index } = await requests.post(conversation, post);
-      const page = await requests.entries(conversation, index + 1, 1).catch(() => null);
-      const [result] = page?.entries ?? [];
-      isLate = page !== null && !(result?.type === 'message' && result.answers?.includes(index));
+    const { index } = await requests.post(conversation, {
+      ...{ id: crypto.randomUUID(), content, ...about },
+      ...sender(),
     });
-    if (isLate) report(new Error(LATE));
-    return isDone ? 'answered' : 'refused';
+    const page = await requests.entries(conversation, index + 1, 1).catch(() => null);
+    const [result] = page?.entries ?? [];
+    if (page && !(result?.type === 'message' && result.answers?.includes(index))) report(new Error(LATE));
+    return 'answered';
   });
 }
 
@@ -114,7 +112,15 @@ async function answering(
 ): Promise<AnswerOutcome> {
   const key = keyOf(conversation, call);
   underWay.value = new Set([...underWay.value, key]);
-  const outcome = await send();
+  notice.value = null;
+  const outcome = await send().catch((error): AnswerOutcome => {
+    if (error instanceof RequestError && error.status !== 401 && !isRetryable(error)) {
+      error.message = `Not answered: ${error.message}`;
+      return error;
+    }
+    report(error);
+    return 'refused';
+  });
   if (outcome === 'answered')
     for (const field of fieldsOfCall(call)) keepDraft(`${conversation}/${field}`, '');
   underWay.value = new Set([...underWay.value].filter((other) => other !== key));

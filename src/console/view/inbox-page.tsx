@@ -230,7 +230,9 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
         choose(item.key);
         if (isWriting(target)) setWriting(item);
       }}
-      onFocusOut={() => setWriting(null)}
+      onFocusOut={({ relatedTarget: next }) => {
+        if (!(next instanceof Node && article.current?.contains(next))) setWriting(null);
+      }}
     >
       <Button class="inbox-line" aria-expanded={isChosen} onClick={() => article.current?.focus()}>
         <Avatar id={agent} size="small" />

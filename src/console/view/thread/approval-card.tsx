@@ -14,7 +14,7 @@ import { nameOf } from '../../state/conversation.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { goOnAfter } from '../../state/keys.ts';
 import { isOperator, mayApprove, nameOfMe, refused } from '../../state/session.ts';
-import { Button, CopyButton, onSubmit, onText, QuietButton, Select } from '../parts/controls.tsx';
+import { Button, CopyButton, onSubmit, onText, QuietButton, Refusal, Select } from '../parts/controls.tsx';
 import { useNow, useRequest, useTimeout } from '../parts/hooks.ts';
 import { Fold } from '../parts/parts.tsx';
 import { Diff, Scrolled, VisibleText } from '../parts/text.tsx';
@@ -133,7 +133,7 @@ function passOn(event: KeyboardEvent): void {
   else if (target.reportValidity()) controls[controls.indexOf(target) + 1]?.focus();
 }
 
-function AskedFields({ asks, answering: { isBusy, edited, setEdited, say } }: AskedProps) {
+function AskedFields({ asks, answering: { isBusy, refusal, edited, setEdited, say } }: AskedProps) {
   const fields = fieldsAsked(asks.schema);
   const required = [asks.schema.required].flat();
   const known = fields.flatMap(([name, field]) =>
@@ -167,6 +167,7 @@ function AskedFields({ asks, answering: { isBusy, edited, setEdited, say } }: As
           </Row>
         );
       })}
+      <Refusal of={refusal} />
       <div class="buttons decide">
         <Button type="submit" class="primary" disabled={isBusy} shortcut="a">
           Send this answer
@@ -261,17 +262,27 @@ function useAnswers({ approval, call, over = null, onDone }: ApprovalProps) {
   const [reason, setReason] = useKeptText(fieldsOf.reason(approval));
   const [edited, setEdited] = useKeptText(fieldsOf.arguments(call, approval), offeredArguments(call));
   const [field, edit] = useFocusOnChange(edited !== '');
+  const [refusal, setRefusal] = useState<Error | null>(null);
   const say = async (given: ApprovalAnswer) => {
     const goOn = goOnAfter();
     setBusy(true);
-    const outcome = await answerApproval(id, call, approval, given);
+    setRefusal(null);
+    const withReason = given.answer !== 'result' && reason.trim() !== '' ? { ...given, reason } : given;
+    const outcome = await answerApproval(id, call, approval, withReason);
     if (outcome !== 'answered') setBusy(false);
-    if (outcome === 'refused') return;
+    if (outcome instanceof Error) setRefusal(outcome);
+    if (outcome instanceof Error || outcome === 'refused') return;
     const { answer, always, arguments: changed } = given;
     const did = answeredBy(answer, nameOfMe.value, { isChanged: changed !== undefined, always });
     (onDone ?? goOn)(approval.asks && answer === 'approve' ? 'Answered' : did);
   };
-  return { isBusy: isBusy || over !== null, reason, setReason, edited, setEdited, field, edit, say };
+  const cancel = () => {
+    setEdited('');
+    setRefusal(null);
+    if (over !== null) onDone?.('Discarded');
+  };
+  const isBlocked = isBusy || over !== null;
+  return { isBusy: isBlocked, refusal, reason, setReason, edited, setEdited, cancel, field, edit, say };
 }
 
 /** The text box when it opens, and its button when it closes; not when a kept text opens with the page. */
@@ -291,23 +302,11 @@ function useFocusOnChange(isEditing: boolean) {
 function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent, approval }: AnswersProps) {
   const { mayHaveRun, approvalId, asks } = approval;
   const covers = isOperator.value ? approval.covers?.replace(LONG_VALUE, ' with this same $1') : undefined;
-  const { isBusy, reason, setReason, edit, setEdited, say } = answering;
-  const withReason = (answer: ApprovalAnswer['answer'], more: Partial<ApprovalAnswer> = {}) =>
-    say({
-      answer,
-      ...more,
-      ...(answer === 'approve' && { seen }),
-      ...(answer === 'result' ? { result: reason } : reason.trim() !== '' && { reason }),
-    });
+  const { isBusy, refusal, reason, edit, setEdited, say } = answering;
   return (
     <>
-      <input
-        aria-label={mayHaveRun ? 'What it returned' : 'Reason'}
-        aria-keyshortcuts={mayHaveRun ? 'r' : undefined}
-        placeholder={mayHaveRun ? 'Its result, if you know it' : 'Optional reason for the agent'}
-        value={reason}
-        onInput={onText(setReason)}
-      />
+      <Reason {...{ answering, mayHaveRun }} />
+      <Refusal of={refusal} />
       <div class="buttons choices">
         <div class="buttons decide">
           {(mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
@@ -318,7 +317,13 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
                 isBusy || (answer === 'approve' && !isRead) || (answer === 'result' && reason.trim() === '')
               }
               shortcut={key}
-              onClick={() => void withReason(answer)}
+              onClick={() =>
+                say({
+                  answer,
+                  ...(answer === 'approve' && { seen }),
+                  ...(answer === 'result' && { result: reason }),
+                })
+              }
             >
               {label}
             </Button>
@@ -339,7 +344,7 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
             <Button
               disabled={isBusy || !isRead || isOutdated}
               aria-describedby={`covers-${approvalId}`}
-              onClick={() => void withReason('approve', { always: true })}
+              onClick={() => void say({ answer: 'approve', always: true, seen })}
             >
               Allow for this conversation
             </Button>
@@ -353,6 +358,18 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
         </p>
       )}
     </>
+  );
+}
+
+function Reason({ answering, mayHaveRun }: Pick<AnswersProps, 'answering'> & Pick<Approval, 'mayHaveRun'>) {
+  return (
+    <input
+      aria-label={mayHaveRun ? 'What it returned' : 'Reason'}
+      aria-keyshortcuts={mayHaveRun ? 'r' : undefined}
+      placeholder={mayHaveRun ? 'Its result, if you know it' : 'Optional reason for the agent'}
+      value={answering.reason}
+      onInput={onText(answering.setReason)}
+    />
   );
 }
 
@@ -553,33 +570,40 @@ function limitOf(fixed: readonly string[], open: readonly string[]): string {
   return ` with exactly this ${fixed.join(' and ')}${free}`;
 }
 
-/** Other arguments for a call that waits: texts in fields of their own, else JSON. */
-function EditArguments({ answering, change, agent }: AnswersProps) {
-  const { isBusy, field, edited, setEdited, say } = answering;
+/**
+ * Other arguments for a call that waits: texts in fields of their own, if the agent asked with texts alone, else JSON. The form stays
+ * while the person writes.
+ */
+function EditArguments({ answering, change, call, agent, approval, over = null }: AnswersProps) {
+  const { isBusy, refusal, field, edited, setEdited, cancel, say } = answering;
   useLayoutEffect(() => {
     document.activeElement?.closest('.edit-arguments textarea')?.scrollIntoView({ block: 'nearest' });
   }, [change.of]); // the difference above has another length
   const read = parseJson(edited);
   const given = isRecord(read) ? read : null;
-  const texts = given && plainTexts(given);
-  const fields = texts ?? ([['arguments', edited]] as const);
+  const isTexts = hasPlainTexts(argumentsOf(call));
+  const fields = isTexts && given ? Object.entries(given) : ([['arguments', edited]] as const);
   return (
     <div class="edit-arguments column">
       {fields.map(([name, text], place) => (
-        <label key={`${name} ${texts === null}`}>
+        <label key={name}>
           New {name}
           <textarea
             ref={place === 0 ? field : undefined}
-            value={text}
-            onInput={onText((next) => setEdited(texts ? textOf({ ...given, [name]: next }) : next))}
+            value={String(text)}
+            onInput={onText((next) => setEdited(isTexts ? textOf({ ...given, [name]: next }) : next))}
           />
         </label>
       ))}
-      <p class="muted">
-        {given
-          ? `The call runs with these arguments, recorded as changed by you. ${nameOf(agent)} reads which ones.`
-          : 'This is not a JSON object.'}
-      </p>
+      {over === null && (
+        <p class="muted">
+          {given
+            ? `The call runs with these arguments, recorded as changed by you. ${nameOf(agent)} reads which ones.`
+            : 'This is not a JSON object.'}
+        </p>
+      )}
+      <Reason {...{ answering }} mayHaveRun={approval.mayHaveRun} />
+      <Refusal of={refusal} />
       <div class="buttons decide">
         <Button
           disabled={isBusy || given === null || !change.isRead}
@@ -589,18 +613,18 @@ function EditArguments({ answering, change, agent }: AnswersProps) {
         >
           Run with these arguments
         </Button>
-        <QuietButton onClick={() => setEdited('')}>Cancel</QuietButton>
+        <QuietButton onClick={cancel}>Cancel</QuietButton>
       </div>
     </div>
   );
 }
 
-/** The arguments, if each is a text without hidden characters; null: they are edited as JSON, which shows those as escapes. */
-function plainTexts(given: object): readonly (readonly [string, string])[] | null {
+/** Each is a text without hidden characters: JSON would show those as escapes. */
+function hasPlainTexts(given: object): boolean {
   const all = Object.entries(given);
   const isPlain = ([name, value]: readonly [string, unknown]) =>
     typeof value === 'string' && escapeHidden(name + value) === name + value;
-  return all.length > 0 && all.every(isPlain) ? all : null;
+  return all.length > 0 && all.every(isPlain);
 }
 
 const textOf = (given: object): string => escapeHidden(pretty(JSON.stringify(given)));

@@ -1,5 +1,5 @@
 import { type ComponentChildren, Fragment } from 'preact';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { EntryOf, ModelFailure, ReportedCall } from '../../../conversation/index.ts';
 import { resultFailure } from '../../../conversation/log/model-failure.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
@@ -22,7 +22,7 @@ import { useConversation, useKeptText } from '../../state/kept.ts';
 import { goOnAfter } from '../../state/keys.ts';
 import { mayPost, refused } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
-import { Button, CopyButton, LinkButton, onSubmit, onText } from '../parts/controls.tsx';
+import { Button, CopyButton, LinkButton, onSubmit, onText, Refusal } from '../parts/controls.tsx';
 import { EntryLink, Fold, Icon } from '../parts/parts.tsx';
 import { Diff, Scrolled } from '../parts/text.tsx';
 import { ApprovalCard, Arguments } from './approval-card.tsx';
@@ -269,11 +269,14 @@ interface QuestionProps {
 export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps) {
   const { call, question, options } = asked;
   const [text, setText] = useKeptText(fieldsOf.answer(call));
+  const [refusal, setRefusal] = useState<Error | null>(null);
   const id = useConversation();
   const failure = failureOf(call);
   const say = async (content: string) => {
     const goOn = goOnAfter();
-    if ((await answerQuestion(id, asked, content)) === 'refused') return;
+    const outcome = await answerQuestion(id, asked, content);
+    setRefusal(outcome instanceof Error ? outcome : null);
+    if (outcome !== 'answered') return;
     setText('');
     (onDone ?? goOn)('Answered');
   };
@@ -302,6 +305,7 @@ export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps)
         </p>
       ) : (
         <form class="buttons" onSubmit={onSubmit(() => text.trim() !== '' && say(text.trim()))}>
+          <Refusal of={refusal} />
           {options.map((option, place) => (
             <Button key={option} disabled={isOver} shortcut={`${place + 1}`} onClick={() => void say(option)}>
               {option}
