@@ -52,6 +52,14 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     },
   );
 
+  it('says it also when the key follows at once the letter that selected the entry', async () => {
+    const page = await stage.begin('at-once', 'two files');
+    await page.locator('.ask-card').first().waitFor();
+    await page.getByLabel('Message').press('Escape');
+    for (const key of ['G', 'a']) await page.keyboard.press(key);
+    await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Press an arrow key or Tab, then a.');
+  });
+
   it('arrow keys go through the calls that wait in an entry, and a key before them says what to do', async () => {
     const page = await stage.begin('through', 'ask both');
     const cards = page.locator('.ask-card');

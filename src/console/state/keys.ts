@@ -22,10 +22,11 @@ const MOMENT_MS = 500;
 const MOVES = 'jkgG';
 const SELECTS: ReadonlySet<string> = new Set(['ArrowDown', 'ArrowUp', 'Tab']);
 /** `isQuick`: it came within a moment of the one before. */
-const NEVER = { at: Number.NEGATIVE_INFINITY, isQuick: false };
+const NEVER = { at: Number.NEGATIVE_INFINITY, isQuick: false, key: '' };
 /** The last Esc, whatever it closed. */
 let lastEscape = NEVER;
 let lastCharacter = NEVER;
+let characterBefore = '';
 /** KEYS-3: whether the last key selected an entry, and the one before it. */
 let [isSelected, wasSelected] = [false, false];
 /** KEYS-3: when a key led to the end of a call. */
@@ -85,9 +86,9 @@ function notePressed(event: KeyboardEvent): void {
   const { key, timeStamp: at } = event;
   // A held Enter presses a button once.
   if (key === 'Enter' && event.repeat && event.target instanceof HTMLButtonElement) event.preventDefault();
-  const after = (last: typeof NEVER) => ({ at, isQuick: at - last.at < MOMENT_MS });
+  const after = (last: typeof NEVER) => ({ at, isQuick: at - last.at < MOMENT_MS, key });
   if (key === 'Escape') lastEscape = after(lastEscape);
-  if (isCharacter(event)) lastCharacter = after(lastCharacter);
+  if (isCharacter(event)) [characterBefore, lastCharacter] = [lastCharacter.key, after(lastCharacter)];
   if (!key.startsWith('Arrow')) refusedAt = null;
   if (key !== 'Shift') [isSelected, wasSelected] = [SELECTS.has(key), isSelected];
 }
@@ -157,7 +158,7 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   );
   if (!control) return false;
   if (!focused || (!wasSelected && !document.activeElement?.matches('.row'))) {
-    if (lastCharacter.isQuick) return true;
+    if (lastCharacter.isQuick && !MOVES.includes(characterBefore)) return true; // of a word
     if (others.length === 0) refusedAt = control.closest<HTMLElement>('.ask-card:focus, article');
     return tell(`Press an arrow key or Tab, then ${key}.`);
   }
