@@ -87,7 +87,15 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await page.getByLabel('More').last().click();
     const inHead = await actions('.menu-list:popover-open');
     await page.getByRole('button', { name: 'Rename…' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Conversation Menu words' });
+    const selection = () =>
+      page.evaluate<string>('document.activeElement.ariaLabel + document.activeElement.selectionEnd');
+    await until(selection).toBe(`Title${'Menu words'.length}`);
+    expect(await page.getByRole('button', { name: /^Pin|^Delete/ }).count()).toBe(0);
+    await page.keyboard.type('Menu words again');
+    await page.keyboard.press('Enter');
+    await row(page, 'Menu words again').locator('.row').focus();
+    const dialog = page.getByRole('dialog', { name: 'Conversation Menu words again' });
+    await pressAlone(page, 'm');
     await dialog.waitFor();
     expect(await actions('.row-menu')).toEqual(inHead);
     expect(inHead).toEqual([

@@ -1,4 +1,3 @@
-import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import { DOWNLOADS, download } from '../../state/commands.ts';
@@ -20,11 +19,7 @@ export function ConversationMenu({ id }: { readonly id: string }) {
       title="More"
       face={<Icon name="more" />}
       onHide={() => setTimes(times + 1)} // it begins anew
-      items={(then) => (
-        <Actions key={times} {...{ id, then }}>
-          <Button onClick={then(() => (organized.value = id))}>Rename…</Button>
-        </Actions>
-      )}
+      items={(then) => <Actions key={times} {...{ id, then }} />}
     />
   );
 }
@@ -46,9 +41,7 @@ export function RowMenu() {
               <bdi>{row.title ?? row.id}</bdi>
             </h2>
             <div class="buttons">
-              <Actions id={row.id} then={then}>
-                <Rename title={row.title ?? ''} onRename={(title) => then(() => label(row, { title }))()} />
-              </Actions>
+              <Actions id={row.id} then={then} isRenaming />
               <Button onClick={close}>Close</Button>
             </div>
           </>
@@ -62,11 +55,12 @@ interface ActionsProps {
   readonly id: string;
   /** Closes the menu before an action. */
   readonly then: (action?: () => unknown) => () => void;
-  readonly children: ComponentChildren;
+  readonly isRenaming?: boolean;
 }
 
-function Actions({ id, then, children }: ActionsProps) {
+function Actions({ id, then, isRenaming = false }: ActionsProps) {
   const [isAsked, ask] = useState(false);
+  const [isNaming, rename] = useState(isRenaming);
   const row = rows.value.find((one) => one.id === id);
   const isPinned = pins.value.has(id);
   const remove = async () => {
@@ -74,6 +68,9 @@ function Actions({ id, then, children }: ActionsProps) {
     if (route.value.page === 'conversation' && route.value.id === id) go(linkTo.list);
     forgetRow(id);
   };
+  const title = row?.title ?? '';
+  const field = row && <Rename title={title} onRename={(to) => then(() => label(row, { title: to }))()} />;
+  if (isNaming && !isRenaming) return field;
   if (isAsked)
     return (
       <>
@@ -85,7 +82,7 @@ function Actions({ id, then, children }: ActionsProps) {
     <>
       {row && (
         <>
-          {isOperator.value && children}
+          {isOperator.value && (isNaming ? field : <Button onClick={() => rename(true)}>Rename…</Button>)}
           <Button onClick={then(() => pin(id, !isPinned))}>{isPinned ? 'Unpin' : 'Pin'}</Button>
           <Button onClick={then(() => (isNew(row) ? markRead([row]) : markUnread(row)))}>
             {isNew(row) ? 'Mark as read' : 'Mark as unread'}
@@ -117,10 +114,16 @@ function Rename({ title, onRename }: { title: string; onRename: (title: string) 
   const wanted = text.trim();
   return (
     <form onSubmit={onSubmit(() => wanted !== '' && onRename(wanted))}>
-      <input aria-label="Title" maxLength={200} value={text} onInput={onText(setText)} />
+      <input ref={select} aria-label="Title" maxLength={200} value={text} onInput={onText(setText)} />
       <button type="submit" disabled={wanted === '' || wanted === title}>
         Rename
       </button>
     </form>
   );
+}
+
+/** From its end: the beginning is in sight. */
+function select(field: HTMLInputElement | null): void {
+  field?.focus();
+  field?.setSelectionRange(0, field.value.length, 'backward');
 }
