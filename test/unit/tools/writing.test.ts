@@ -177,7 +177,7 @@ describe('what a write would change', () => {
       'fs_edit',
       { path, find: 'none', replace: 'x' },
       'FIND_MISSING',
-      'is not in',
+      'is not in @project/a; as it is, the call would fail',
     ],
     ['a folder', 'fs_write', { path: '@project/data2', content: 'x' }, 'NOT_A_FILE', 'folder'],
     ['a closed path', 'fs_write', { path: '@project/data/x', content: 'x' }, 'PATH_REFUSED', ''],

@@ -117,7 +117,7 @@ export const editTool = defineTool({
   change: async (given, context) => {
     const names = fileNames(given.path, projectNames(given.path));
     const { text } = await readWhole(openSandbox(context.project, context.closed, context), names);
-    return difference(names, text, edited(text, given, names).changed);
+    return difference(names, text, edited(text, given, names, 'as it is, the call would fail').changed);
   },
 });
 
@@ -125,9 +125,10 @@ function edited(
   text: string,
   { find, replace, all = false }: z.infer<typeof editSchema>,
   names: readonly string[],
+  next?: string,
 ) {
   const count = text.split(find).length - 1;
-  if (count === 0 || (count > 1 && !all)) throw doesNotFit(names, count);
+  if (count === 0 || (count > 1 && !all)) throw doesNotFit(names, count, next);
   return { changed: text.split(find).join(replace), count }; // a replacement may hold "$&" and the like
 }
 
@@ -146,12 +147,13 @@ async function readWhole(sandbox: Sandbox, names: readonly string[]) {
   }
 }
 
-function doesNotFit(names: readonly string[], count: number): ParleyError {
+/** `next`: absent, what the agent can do. */
+function doesNotFit(names: readonly string[], count: number, next?: string): ParleyError {
   if (count === 0) {
-    const hint = 'it must match to the letter, spaces and line ends included: read the file again';
+    const hint = next ?? 'it must match to the letter, spaces and line ends included: read the file again';
     return new ParleyError('FIND_MISSING', `the text to find is not in ${aliasOf(names)}`, { hint });
   }
-  const hint = 'take more of the lines around it, or set all';
+  const hint = next ?? 'take more of the lines around it, or set all';
   const message = `the text to find occurs ${count} times in ${aliasOf(names)}`;
   return new ParleyError('FIND_AMBIGUOUS', message, { hint });
 }
