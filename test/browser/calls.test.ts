@@ -1003,7 +1003,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       await page.keyboard.press('Escape');
       await page.mouse.move(0, 0);
       await page.getByRole('button', { name: 'Stop', exact: true }).click();
-      await expect.poll(() => page.locator('.people .chip.stopped').count()).toBe(2);
+      await expect.poll(() => page.locator('.people .chip.stopped').count()).toBe(3);
       const resume = page.getByRole('button', { name: 'Resume', exact: true });
       await expect.poll(() => resume.isEnabled()).toBe(true);
       expect(await clickAgain(page)).toBe(false);
