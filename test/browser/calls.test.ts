@@ -260,7 +260,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await detail.getByText('The call runs with these arguments').count()).toBe(0);
     await detail.getByRole('button', { name: 'Cancel' }).click();
     await inboxItem(page, 'then cancelled').waitFor({ state: 'detached' });
-    expect(await page.getByRole('alert').count()).toBe(0);
+    expect(await textOf(page.getByRole('alert'))).toMatch(/^Discarded: shell sleep/);
     await page.evaluate("location.hash = '#/c/cancelled'");
     await message(page, 'Noted: ').waitFor();
     expect(await page.getByText('not sent').count()).toBe(0);
