@@ -51,14 +51,9 @@ import { type AuditLog, coalesce, type Documents, type Storage } from './storage
  */
 
 export async function openStore(storage: Storage): Promise<ConversationStore> {
-  const store = createStore(storage);
+  const store = new Store(storage);
   await store.finishDeletions();
   return store;
-}
-
-/** Without a look for interrupted deletions. */
-export function createStore(storage: Storage): Store {
-  return new Store(storage);
 }
 
 interface DeletionNote {
@@ -66,7 +61,8 @@ interface DeletionNote {
   readonly lives: readonly string[];
 }
 
-class Store implements ConversationStore {
+/** `openStore` also finishes interrupted deletions. */
+export class Store implements ConversationStore {
   readonly id: string;
   readonly isFeed: boolean;
   readonly toolRecords: ToolRecords;

@@ -3,7 +3,7 @@ import type { Entry } from '../../conversation/index.ts';
 import type { ConversationLog, ConversationStore } from '../port.ts';
 import { directoryInUse, logClosed, readRange, serialiseBatch } from '../rules.ts';
 import { type BlobContents, bytesFrom, type Documents, type Storage } from '../storage.ts';
-import { createStore } from '../store.ts';
+import { Store } from '../store.ts';
 
 /**
  * The store in memory: for tests and for programs that keep nothing. It passes the contract suite of the other stores, and
@@ -37,7 +37,7 @@ export function createMemoryDisk(): MemoryDisk {
 export function createMemoryStore(disk: MemoryDisk = createMemoryDisk()): ConversationStore {
   if (disk.inUse) throw directoryInUse('(memory)', { pid: process.pid });
   disk.inUse = true;
-  return createStore(storageOn(disk));
+  return new Store(storageOn(disk));
 }
 
 function storageOn(disk: MemoryDisk): Storage {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
-import { createStore } from '../../../src/persistence/store.ts';
+import { Store } from '../../../src/persistence/store.ts';
 import { blobOf, entryWith, putBlob, textOf } from '../../contract/blobs.contract.ts';
 import { entry } from '../../contract/samples.ts';
 import { SharedMemory } from '../../support/stepped-storage.ts';
@@ -72,7 +72,7 @@ const CASES: Readonly<Record<string, Case>> = {
 /** Runs `one` for `first` steps, then `other` for `second` steps, then `one` to its end, then `other`. Returns the steps of each. */
 async function run(of: Case, first: number, second: number) {
   const memory = new SharedMemory();
-  await of.before(createStore(memory.storage(FREE)));
+  await of.before(new Store(memory.storage(FREE)));
   const steps = [0, 0] as [number, number];
   const waiting: (null | (() => void))[] = [null, null];
   const ended = [false, false];
@@ -82,7 +82,7 @@ async function run(of: Case, first: number, second: number) {
     });
   const errors: unknown[] = [];
   const start = (process: 0 | 1, work: Work) =>
-    work(createStore(memory.storage(step(process))))
+    work(new Store(memory.storage(step(process))))
       .catch((error: unknown) => errors.push(error))
       .finally(() => {
         ended[process] = true;
@@ -111,7 +111,7 @@ async function run(of: Case, first: number, second: number) {
 }
 
 async function check(memory: SharedMemory): Promise<void> {
-  const store = createStore(memory.storage(FREE));
+  const store = new Store(memory.storage(FREE));
   await store.blobs.sweep('2000-01-01T00:00:00.000Z');
   const isNamed = [...memory.logs.values()]
     .flat()
@@ -154,9 +154,9 @@ describe('a claim whose append a crash prevented', () => {
   it('a sweep releases it after an hour, also while another log has the name', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-01-01T00:00:00Z') });
     const memory = new SharedMemory();
-    const store = createStore(memory.storage(FREE));
+    const store = new Store(memory.storage(FREE));
     await put(store);
-    const killed = createStore(memory.storage(FREE));
+    const killed = new Store(memory.storage(FREE));
     const { log } = await killed.open('demo');
     const claimed = log.append(0, [{ ...entryWith(7, blob.part), id: 'never-appended' }]);
     await expect(claimed).rejects.toMatchObject({ code: 'ENTRY_INDEX_WRONG' });
