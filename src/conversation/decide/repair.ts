@@ -1,4 +1,4 @@
-import { type Entry, type EntryOf, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
+import { type CallPlace, type Entry, type EntryOf, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
 import { evolve } from '../state/evolve.ts';
 import {
   type ConversationState,
@@ -62,7 +62,6 @@ function outstandingWork(state: ConversationState): OutstandingWork[] {
  * start did not run, if `isFinal`: all records are readable, and no more can follow.
  */
 export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolean): AuditedOutcome[] {
-  const placeOf = ({ call }: AuditedCall) => ({ index: call.entry, position: call.position });
   const completed = records.flatMap((record) =>
     record.type === 'ToolCallCompleted' && record.result !== undefined
       ? [{ ...placeOf(record), content: record.result, files: record.files }]
@@ -124,19 +123,13 @@ function resumeTurn(
     hops: turn.hops,
     upTo: builder.nextIndex,
   });
-  if (turn.openCalls.length > 0) resumeCalls(builder, turn, audited, count);
-  else builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key });
-}
-
-/** No model call was out: once every call has its result, the turn continues as usual (V8, L15). */
-function resumeCalls(
-  builder: DecisionBuilder,
-  turn: Turn,
-  audited: readonly AuditedOutcome[],
-  count: RepairCount,
-): void {
+  if (turn.openCalls.length === 0) {
+    builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key });
+    return;
+  }
+  // No model call was out: once every call has its result, the turn continues as usual (V8, L15).
   repairCalls(builder, turn, audited, count);
-  advanceTurn(builder, turn.agent);
+  advanceTurn(builder, slug);
 }
 
 /** Attempts to resume a turn without progress before it is given up. */
@@ -230,12 +223,16 @@ function unstarted({ openCalls }: Turn): OpenCall[] {
   );
 }
 
+function placeOf({ call }: AuditedCall): CallPlace {
+  return { index: call.entry, position: call.position };
+}
+
 /** RESTORED-2. `records` were read after `entries`. */
 export function recordsOfBackup<Found extends AuditedCall>(
   entries: readonly Entry[],
   records: readonly Found[],
 ): Found[] {
-  const keyOf = ({ call }: AuditedCall) => wireCallId({ index: call.entry, position: call.position });
+  const keyOf = (record: AuditedCall) => wireCallId(placeOf(record));
   const started = new Set(
     entries.flatMap((one) => (one.type === 'tool-started' ? wireCallId(one.call) : [])),
   );
