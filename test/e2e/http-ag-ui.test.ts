@@ -344,3 +344,51 @@ describe('an AG-UI run with a message that is refused', () => {
     expect(posted.map(({ id }) => id)).toEqual(['u1', 'u2']);
   });
 });
+
+describe('an AG-UI application with the token of an approver', () => {
+  const list = { name: 'fs_list', arguments: { path: '@project/' } };
+  const write = { name: 'fs_write', arguments: { path: '@project/x', content: 'x' } };
+  const project = sharedProject({
+    settings: {
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration names a variable
+      http: { people: [{ role: 'approve', token: '${BOB}', publisher: 'bob' }] },
+      approvals: EVERYBODY,
+    },
+    env: { BOB: 'approves-secret-bob' },
+    agents: { lead: '---\nname: Lead\ntools: [fs_list, fs_write]\n---\nYou lead.' },
+    script: [
+      { when: { last: '/write/' }, reply: { tool_calls: [list, write] } },
+      { reply: { text: 'Written.' } },
+    ],
+    http: true,
+  });
+
+  it('approves a call beside the result of another one and before the message of another person', async () => {
+    const client = await project.connect();
+    await client.post({ conversation: 'due', publisher: 'ann', id: 'a1', content: 'write' });
+    await followUntil(client, 'due', (entries) => ofType(entries, 'turn-ended').length === 1);
+    await client.post({
+      conversation: 'due',
+      publisher: 'carl',
+      id: 'c1',
+      content: 'Hurry',
+      delivery: 'queue',
+    });
+    const app = new HttpAgent({
+      url: `${project.http}/ag-ui/parley`,
+      threadId: 'due',
+      headers: { Authorization: 'Bearer approves-secret-bob' },
+    });
+    await app.runAgent();
+    expect(app.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user']);
+    const [interrupt] = app.pendingInterrupts;
+    const verdict = { status: 'resolved' as const, payload: { approved: true } };
+    await app.runAgent({
+      resume: buildResumeArray(app.pendingInterrupts, { [`${interrupt?.id}`]: verdict }),
+    });
+    const entries = ofType(await entriesOf(client, 'due'), 'message');
+    const said = (role: string) => entries.flatMap((entry) => (entry.role === role ? [entry.id] : []));
+    expect(said('user')).toEqual(['a1', 'c1']);
+    expect(said('tool')).toHaveLength(2);
+  });
+});

@@ -14,6 +14,7 @@ import { cut, isRecord, ParleyError } from '../../kernel/index.ts';
 import { digest, NOT_ANSWERED, openCallsOf } from '../client-ids.ts';
 import { refusedField } from '../fields.ts';
 import { postOf, type SentPart } from '../files.ts';
+import { type Identity, requireRole } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { type Act, ask, orElse, type Posted, readLog, readTail, stoppedOf } from '../progress/ask.ts';
@@ -38,7 +39,7 @@ import {
  * BEGIN-7 Results of other calls, such as an agent's own, are ignored. If the messages end with one, and the log has no such call,
  *         the run is refused: it would do nothing.
  * BEGIN-8 Messages that the application has from the log, of any person, are not posted again; if there are no others, those of
- *         this author are, whose effects are replayed.
+ *         this author are, whose effects are replayed. Beside an approval, only others need the role `post`.
  * BEGIN-5 A new thread begins with the posts: earlier messages of the application are not in the log, and it is notified.
  */
 
@@ -74,6 +75,7 @@ export interface Beginner {
   readonly agent: string | null;
   /** The author id of the caller. */
   readonly author: string;
+  readonly identity: Identity;
   readonly act: Act;
   /** Stores the files of a message. */
   readonly keep: (parts: readonly SentPart[]) => Promise<readonly Part[]>;
@@ -86,6 +88,7 @@ export async function begin(daemon: GatewayPort, input: RunInput, by: Beginner):
   const tail = await readTail(daemon, conversation, length);
   const given = resultsIn(tail, input);
   const posts = notInLog(tail, given.length > 0 ? input.posts : [...input.posts, ...input.again], by);
+  if (posts.length > 0) requireRole(by.identity, 'post');
   const unposted = known.filter((id) => !posts.some((post) => post.id === id));
   const lost = (isNew: boolean) => (isNew && unposted.length > 0 ? [EARLIER_MESSAGES] : []);
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
@@ -183,10 +186,11 @@ function resultsIn(tail: readonly Entry[], { results, posts, resume }: RunInput)
 async function resultAnswer(
   log: readonly Entry[],
   { call, asked, parts, isError }: GivenResult,
-  { keep }: Beginner,
+  { keep, identity }: Beginner,
 ): Promise<Answer> {
   const key = wireCallId(call);
   const known = log.find((entry) => isAnswer(entry, key, null))?.index ?? null;
+  if (known === null) requireRole(identity, 'post');
   const body = { call: key, ...(known === null && postOf(await keep(parts))), ...(isError && { isError }) };
   return { asked: { ...asked, turnId: asked.turnId ?? '' }, post: null, known, verb: 'results', body };
 }

@@ -36,7 +36,8 @@ async function run(context: Request, slug: string, routes: RouteContext): Promis
   const act = actingFor(daemon, identity, ANONYMOUS);
   const keep = (parts: readonly SentPart[]) => keepParts(parts, { routes, context, anonymous: ANONYMOUS });
   const author = authorOf(identity, ANONYMOUS);
-  const begun = await begin(daemon, input, { agent: slug === ANY_AGENT ? null : slug, author, act, keep });
+  const agent = slug === ANY_AGENT ? null : slug;
+  const begun = await begin(daemon, input, { agent, author, identity, act, keep });
   const { closing, heartbeatMs } = routes;
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);
   const onGone = () => begun.arrivals.close();
@@ -49,10 +50,11 @@ async function run(context: Request, slug: string, routes: RouteContext): Promis
   return context.newResponse(response.body, response);
 }
 
+/** Beside an approval, messages and results of calls may be those of the log: `begin` requires the role for others (BEGIN-8). */
 function requireRoles(identity: Identity, { posts, again, results, resume }: RunInput): void {
   const isApproval = resume.map((one) => addressedBy(one).approvalId !== null);
   if (isApproval.includes(true)) requireRole(identity, 'approve');
-  const isPost = posts.length + again.length + results.length > 0;
+  const isPost = resume.length === 0 && posts.length + again.length + results.length > 0;
   if (isPost || isApproval.includes(false)) requireRole(identity, 'post');
 }
 
