@@ -234,7 +234,7 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     await page.getByText('goes to Sue Starter with the next message').waitFor();
     const signs = `[...document.querySelectorAll('.run-path li')]
       .map((one) => getComputedStyle(one, '::after').content.replace(/["/ ]/g, ''))`;
-    expect(await page.evaluate(signs)).toEqual(['→(', '+', ')→', '·', 'none']);
+    expect(await page.evaluate(signs)).toEqual(['→(', '+', ')→', '|', 'none']);
     expect(await path(page)).toContain('repair, another way, not entered');
     await page.evaluate("location.hash = '#/new'");
     expect(await textOf(page.locator('.now').first())).toContain('A run waits for a message');

@@ -74,7 +74,7 @@ function Path({ run }: { readonly run: RunSoFar }) {
 }
 
 /** Between two nodes. */
-const SIGNS = { next: '"→"', beside: '"+"', apart: '"·"' } as const;
+const SIGNS = { next: '"→"', beside: '"+"', apart: '"|"' } as const;
 const LABELS: Readonly<Record<PathNode['state'], string>> = {
   done: ', done',
   current: ', current node',
