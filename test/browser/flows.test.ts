@@ -158,7 +158,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await page.keyboard.press('Tab');
     expect(await page.getByLabel('Message').inputValue()).toBe('ask @dev ');
     await page.keyboard.type('now');
-    await page.getByLabel('Delivery').selectOption('queue');
+    await page.getByLabel('While they work').selectOption('queue');
     await page.getByLabel('Message').press('Enter');
     await message(page, 'Noted: ask @dev now').waitFor();
     const asked = await textOf(message(page, 'ask @dev now').first());

@@ -154,7 +154,7 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
   itLong('each way to write to agents at work says what it does', async () => {
     const page = await stage.look('#/c/ways');
     await page.locator('.composer').waitFor();
-    const ways = await page.getByLabel('Delivery').locator('option').allInnerTexts();
+    const ways = await page.getByLabel('While they work').locator('option').allInnerTexts();
     expect(ways).toEqual([
       'Steer: read during the turn',
       'Queue: answered after the turn',

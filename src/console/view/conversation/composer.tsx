@@ -120,7 +120,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
         {place !== '' && (
           <label class="inline">
             <span class="muted">While they work</span>
-            <Select label="Delivery" value={delivery} options={DELIVERIES} onChoose={setDelivery} />
+            <Select label="While they work" value={delivery} options={DELIVERIES} onChoose={setDelivery} />
           </label>
         )}
         <span class="muted keys at-end">

@@ -51,11 +51,8 @@ export function CopyButton({ text, label, word = label }: CopyProps) {
 
 /** Over plain HTTP from another machine, browsers offer no clipboard, and some refuse it: then the selection is copied. */
 export async function toClipboard(text: string): Promise<void> {
-  const isDone = navigator.clipboard?.writeText(text).then(
-    () => true,
-    () => false,
-  );
-  if (await isDone) return;
+  const refusal = await navigator.clipboard?.writeText(text).then(() => null, String);
+  if (refusal === null) return;
   const field = document.createElement('textarea');
   field.value = text;
   document.body.append(field);
