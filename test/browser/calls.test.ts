@@ -689,7 +689,12 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       expect(await page.evaluate('document.activeElement.value')).toBe(text);
     }
     await card.getByRole('button', { name: 'Run with these arguments' }).click();
-    await card.getByRole('alert').getByText('Not answered: with these arguments: fs_edit: ').waitFor();
+    const refusal = card.getByRole('alert').getByText('Not answered: with these arguments: fs_edit: ');
+    await refusal.waitFor();
+    expect(await isInWindow(refusal)).toBe(true);
+    expect((await refusal.boundingBox())?.y).toBeLessThan(
+      (await page.locator('.composer').boundingBox())?.y ?? 0,
+    );
     expect(await page.locator('.notice').count()).toBe(0);
     await card.getByRole('button', { name: 'Cancel' }).click();
     expect(await card.getByRole('alert').count()).toBe(0);

@@ -90,6 +90,12 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     const selection = () =>
       page.evaluate<string>('document.activeElement.ariaLabel + document.activeElement.selectionEnd');
     await until(selection).toBe(`Title${'Menu words'.length}`);
+    const [menu, button] = await Promise.all(
+      ['.menu-list:popover-open', '.menu-list:popover-open button'].map((one) =>
+        page.locator(one).boundingBox(),
+      ),
+    );
+    expect((button?.x ?? 0) + (button?.width ?? 0)).toBeLessThan((menu?.x ?? 0) + (menu?.width ?? 0));
     expect(await page.getByRole('button', { name: /^Pin|^Delete/ }).count()).toBe(0);
     await page.keyboard.type('Menu words again');
     await page.keyboard.press('Enter');

@@ -122,8 +122,9 @@ function Rename({ title, onRename }: { title: string; onRename: (title: string) 
   );
 }
 
-/** From its end: the beginning is in sight. */
+/** With its beginning in sight. */
 function select(field: HTMLInputElement | null): void {
+  field?.select();
   field?.focus();
-  field?.setSelectionRange(0, field.value.length, 'backward');
+  field?.scrollTo(0, 0);
 }

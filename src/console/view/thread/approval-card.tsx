@@ -167,8 +167,8 @@ function AskedFields({ asks, answering: { isBusy, refusal, edited, setEdited, sa
           </Row>
         );
       })}
-      <Refusal of={refusal} />
       <div class="buttons decide">
+        <Refusal of={refusal} />
         <Button type="submit" class="primary" disabled={isBusy} shortcut="a">
           Send this answer
         </Button>
@@ -306,9 +306,9 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
   return (
     <>
       <Reason {...{ answering, mayHaveRun }} />
-      <Refusal of={refusal} />
       <div class="buttons choices">
         <div class="buttons decide">
+          <Refusal of={refusal} />
           {(mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
             <Button
               key={answer}
@@ -603,8 +603,8 @@ function EditArguments({ answering, change, call, agent, approval, over = null }
         </p>
       )}
       <Reason {...{ answering }} mayHaveRun={approval.mayHaveRun} />
-      <Refusal of={refusal} />
       <div class="buttons decide">
+        <Refusal of={refusal} />
         <Button
           disabled={isBusy || given === null || !change.isRead}
           class="primary"
