@@ -1,5 +1,6 @@
 import type { DialectName } from '../agents/dialect-port.ts';
 import { MessagesDecoder } from './anthropic/decode.ts';
+import { bindsReasoning } from './anthropic/encode.ts';
 import { ChatDecoder } from './chat/decode.ts';
 import type { Decoder } from './reader.ts';
 import { ResponsesDecoder } from './responses/decode.ts';
@@ -10,8 +11,8 @@ export interface Protocol {
   readonly path: string;
   /** The header that contains the key; absent: `authorization`, as a bearer. */
   readonly keyHeader?: string;
-  /** Sent with every request. */
-  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent with every request to this model. */
+  headers?(model: string): Readonly<Record<string, string>>;
   decoder(): Decoder;
 }
 
@@ -20,8 +21,11 @@ export const PROTOCOLS: Readonly<Record<DialectName, Protocol>> = {
   anthropic: {
     path: '/messages',
     keyHeader: 'x-api-key',
-    // Interleaved thinking has an effect only with a thinking budget and tools.
-    headers: { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'interleaved-thinking-2025-05-14' },
+    // Interleaved thinking has an effect only with a thinking budget and tools. The other one: MESSAGES-6.
+    headers: (model) => ({
+      'anthropic-version': '2023-06-01',
+      'anthropic-beta': `interleaved-thinking-2025-05-14${bindsReasoning(model) ? ',thinking-binding-controls-2026-08-01' : ''}`,
+    }),
     decoder: () => new MessagesDecoder(),
   },
   responses: { path: '/responses', decoder: () => new ResponsesDecoder() },

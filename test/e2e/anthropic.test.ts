@@ -11,7 +11,10 @@ const CLAUDE = {
   ...{ provider: 'anthropic', apiKey: 'sk-ant-test', model: 'claude-haiku-4-5', maxOutputTokens: 8_000 },
   ...{ reasoningTokens: 2_000 },
 };
-const AGENTS = { pm: `---\nname: Pam\ntools: [set_phase]\n---\n${'You plan with care. '.repeat(250)}` };
+const AGENTS = {
+  fable: '---\nname: Fable\nmodel: fable\n---\nYou think.',
+  pm: `---\nname: Pam\ntools: [set_phase]\n---\n${'You plan with care. '.repeat(250)}`,
+};
 
 /** Thinks, says something and calls a tool. */
 const PLAN: AnthropicReply = {
@@ -40,7 +43,13 @@ describe('a daemon whose model is Claude', () => {
     model: api.answer,
     agents: AGENTS,
     settings: (baseURL) => ({
-      models: { default: { ...CLAUDE, baseURL, price: { inputPerMillion: 10, outputPerMillion: 100 } } },
+      models: {
+        default: { ...CLAUDE, baseURL, price: { inputPerMillion: 10, outputPerMillion: 100 } },
+        fable: {
+          ...{ provider: 'anthropic', apiKey: 'sk-ant-test', model: 'claude-fable-5-2', baseURL },
+          price: { inputPerMillion: 10, outputPerMillion: 100 },
+        },
+      },
       limits: { usdPerConversation: 5 },
     }),
   });
@@ -90,6 +99,22 @@ describe('a daemon whose model is Claude', () => {
       cachedInputTokens: sum(usages.map((one) => one.cache_read_input_tokens)),
       cacheWriteTokens: sum(usages.map((one) => one.cache_creation_input_tokens)),
     });
+  });
+
+  it('a model that binds its reasoning to what came before continues although notices of earlier turns are gone', async () => {
+    const bound = (count: number): AnthropicReply => ({
+      blocks: [
+        { type: 'thinking', thinking: `They ask ${count}.` },
+        { type: 'text', text: 'Noted.' },
+      ],
+    });
+    let count = 0;
+    reply = ({ model }) => (model === CLAUDE.model ? { text: 'Meanwhile.' } : bound(count++));
+    for (const content of ['@fable one', '@pm and you?', '@fable two', '@fable three'])
+      await ask(client, 'bound', content);
+    const entries = await entriesOf(client, 'bound');
+    expect(outcomesOf(entries, 'fable')).toEqual(['completed', 'completed', 'completed']);
+    expect(api.refusals).toEqual([]);
   });
 
   it.each<[string, AnthropicReply]>([

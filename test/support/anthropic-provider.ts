@@ -79,8 +79,9 @@ export function anthropicApi(
   const refusals: string[] = [];
   const usages: (Counted & { body: MessagesBody })[] = [];
   let count = 0;
+  const binding = new Binding();
   const answer: FakeHandler = (request) => {
-    const refused = refusalOf(request, window);
+    const refused = refusalOf(request, window) ?? binding.refusalOf(request);
     if (refused) {
       refusals.push(refused[1]);
       return errorReply(...refused);
@@ -94,6 +95,7 @@ export function anthropicApi(
       };
     const counted = promptCache.count(body);
     usages.push({ ...counted, body });
+    binding.note(body, reply);
     return answerOf(body, reply, counted);
   };
   return { answer, refusals, usages };
@@ -113,6 +115,43 @@ function refusalOf({ path, headers, json }: FakeRequest, window: number): [Error
   return tokens > window
     ? ['invalid_request_error', `prompt is too long: ${tokens} tokens > ${window} maximum`]
     : null;
+}
+
+/** Preserved thinking: a block is of the system prompt, the tools and the messages before it, in models such as `claude-fable-5-2`. */
+class Binding {
+  readonly #prefixes = new Map<string, string>();
+
+  note(body: MessagesBody, { blocks = [] }: AnthropicReply): void {
+    for (const block of blocks)
+      if (block.type === 'thinking') this.#prefixes.set(signatureOf(block.thinking), prefixOf(body));
+  }
+
+  refusalOf({ headers, json }: FakeRequest): [ErrorType, string] | null {
+    const body = json as unknown as MessagesBody;
+    const binding = body.thinking && 'block_binding' in body.thinking && body.thinking.block_binding;
+    if (binding && !String(headers['anthropic-beta']).includes('thinking-binding-controls-2026-08-01'))
+      return ['invalid_request_error', 'thinking.block_binding: Extra inputs are not permitted'];
+    if (!/-5-[1-9]$/.test(body.model) || (binding && binding.prefix_mismatch_behavior === 'drop_block'))
+      return null;
+    const isMoved = body.messages.some(({ content }, at) =>
+      content.some(
+        (block) =>
+          block.type === 'thinking' &&
+          this.#prefixes.get(block.signature) !== prefixOf({ ...body, messages: body.messages.slice(0, at) }),
+      ),
+    );
+    if (!isMoved) return null;
+    return [
+      'invalid_request_error',
+      'Invalid `signature` in `thinking` block. The block is bound to a different conversation.',
+    ];
+  }
+}
+
+function prefixOf({ system, tools, messages }: MessagesBody): string {
+  return JSON.stringify([system, tools, messages], (key, value) =>
+    key === 'cache_control' ? undefined : value,
+  );
 }
 
 function errorReply(type: ErrorType, message: string): FakeReply {

@@ -67,6 +67,7 @@ const tool = z.strictObject({
 });
 
 const display = z.enum(['summarized', 'omitted']).optional();
+const block_binding = z.strictObject({ prefix_mismatch_behavior: z.enum(['error', 'drop_block']) });
 
 const bodySchema = z.strictObject({
   model: z.string().min(1),
@@ -83,9 +84,9 @@ const bodySchema = z.strictObject({
   top_k: z.int().optional(),
   stop_sequences: z.array(z.string().regex(/\S/)).optional(),
   thinking: z
-    .discriminatedUnion('type', [
+    .union([
       z.strictObject({ type: z.literal('enabled'), budget_tokens: z.int().min(1_024), display }),
-      z.strictObject({ type: z.literal('adaptive'), display }),
+      z.strictObject({ type: z.literal('adaptive'), display, block_binding: block_binding.optional() }),
       z.strictObject({ type: z.literal('disabled') }),
     ])
     .optional(),

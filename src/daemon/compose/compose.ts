@@ -225,8 +225,8 @@ export async function composeModel(
     return model.script === null ? createOfflineModel() : createScriptedModel(await loadScript(model.script));
   const { createHttpModel } = await import('../../models/http/index.ts');
   const { dialect, baseURL, firstTokenMs, idleMs, apiKeys } = model;
-  const withKey = (key: Secret | undefined) =>
-    createHttpModel({ dialect, baseURL, name, firstTokenMs, idleMs, secrets, apiKey: key?.reveal() });
+  const of = { dialect, baseURL, name, model: model.model, firstTokenMs, idleMs, secrets };
+  const withKey = (key: Secret | undefined) => createHttpModel({ ...of, apiKey: key?.reveal() });
   return apiKeys.length < 2 ? withKey(apiKeys[0]) : withKeys(apiKeys.map(withKey));
 }
 

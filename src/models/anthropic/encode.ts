@@ -35,6 +35,8 @@ import {
  * MESSAGES-4 At most four cache points, each on a block that the next request of the agent has, too.
  * MESSAGES-5 With a budget for reasoning the API refuses a loop of tool calls whose first answer does not begin with reasoning. The
  *    requests in a loop that another model began have none, so `thinking` is the last field of a body.
+ * MESSAGES-6 Newer models refuse reasoning if anything before it has changed. A view changes: notices are of one turn, and a reduction
+ *    words the history anew. The API is asked to leave out such reasoning instead.
  */
 interface MessagesState {
   /** The role of the open message; null: there is none yet. */
@@ -123,13 +125,27 @@ function fieldsOf(settings: RequestSettings): Readonly<Record<string, unknown>> 
   };
 }
 
+/** MESSAGES-6: from Claude 5.1 on. A date is no version. */
+export function bindsReasoning(model: string): boolean {
+  const [, major = 0, minor = 0] = /^claude-[a-z]+-(\d+)(?:-(\d{1,2}))?(?!\d)/.exec(model) ?? [];
+  return Number(major) > 5 || (Number(major) === 5 && Number(minor) > 0);
+}
+
+function boundThinking(model: string, thinking: object | undefined) {
+  if (!bindsReasoning(model) || thinking === OFF) return thinking && { thinking };
+  return {
+    thinking: { type: 'adaptive', ...thinking, block_binding: { prefix_mismatch_behavior: 'drop_block' } },
+  };
+}
+
 /** A budget is the older form; without one the model decides how long it thinks, guided by the effort. */
-function thinkingOf({ reasoningTokens = 0, reasoningEffort: effort, maxOutputTokens }: RequestSettings) {
+function thinkingOf(settings: RequestSettings) {
+  const { model, reasoningTokens = 0, reasoningEffort: effort, maxOutputTokens } = settings;
   const fits = reasoningTokens > 0 && reasoningTokens < maxOutputTokens; // not with the limit of an agent of another model
-  const budget = fits ? { thinking: { type: 'enabled', budget_tokens: reasoningTokens } } : undefined;
-  if (effort === undefined) return budget;
-  if (effort === 'none') return { thinking: OFF };
-  return { ...(budget ?? { thinking: { type: 'adaptive' } }), output_config: { effort } };
+  const budget = fits ? { type: 'enabled', budget_tokens: reasoningTokens } : undefined;
+  if (effort === undefined) return boundThinking(model, budget);
+  if (effort === 'none') return boundThinking(model, OFF);
+  return { ...boundThinking(model, budget ?? { type: 'adaptive' }), output_config: { effort } };
 }
 
 function toolOf({ function: { name, description, parameters, strict } }: WireTool, point: object) {

@@ -40,6 +40,8 @@ export interface HttpModelOptions extends ProviderOptions {
   readonly dialect: DialectName;
   /** The key of `models`, for errors. */
   readonly name: string;
+  /** Its name at the provider. */
+  readonly model?: string;
   /** Timeout for the first delta; null: none. Milliseconds. */
   readonly firstTokenMs: number | null;
   /** Timeout for each next event, and for the end after a finish reason. */
@@ -56,7 +58,7 @@ const CLOSE_WAIT_MS = 100;
 /** Throws `CONFIG_INVALID` for an invalid baseURL, key or header. */
 export function createHttpModel(options: HttpModelOptions): Model {
   const protocol = PROTOCOLS[options.dialect];
-  const endpoint = endpointOf(options, protocol);
+  const endpoint = endpointOf(options, { ...protocol, headers: protocol.headers?.(options.model ?? '') });
   return {
     async call(request, { signal, onDelta }) {
       const watch = createWatch(signal);
@@ -316,7 +318,9 @@ interface Endpoint {
 }
 
 /** How the requests of a dialect are addressed. */
-type Way = Omit<Protocol, 'decoder'>;
+interface Way extends Pick<Protocol, 'path' | 'keyHeader'> {
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
 
 interface Head {
   readonly url: string;

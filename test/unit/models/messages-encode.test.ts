@@ -107,6 +107,27 @@ describe('a request of the Messages API', () => {
     });
   });
 
+  it.each([
+    ['claude-fable-5-1', true],
+    ['claude-opus-5-5', true],
+    ['claude-sonnet-6', true],
+    ['claude-opus-5', false],
+    ['claude-opus-5-20260901', false],
+    ['claude-haiku-4-5-20251001', false],
+    ['kimi-k3', false],
+  ])(
+    'reasoning of %s is left out by the API where its prefix has changed: %s (MESSAGES-6)',
+    (model, isBound) => {
+      const block_binding = { prefix_mismatch_behavior: 'drop_block' };
+      const { thinking } = anthropic.fields({ ...SETTINGS, model });
+      expect(thinking).toEqual(isBound ? { type: 'adaptive', block_binding } : undefined);
+      const { thinking: adaptive } = anthropic.fields({ ...SETTINGS, model, reasoningEffort: 'low' });
+      expect(adaptive).toEqual({ type: 'adaptive', ...(isBound && { block_binding }) });
+      const { thinking: off } = anthropic.fields({ ...SETTINGS, model, reasoningEffort: 'none' });
+      expect(off).toEqual({ type: 'disabled' });
+    },
+  );
+
   it('parts of one role share a message, and results come first in the turn after their calls', () => {
     const { body } = encode(
       of('history', user('a'), user('b'), calling(2, 2), ...results(2, 2), user('c'), said('d'), user('e')),
