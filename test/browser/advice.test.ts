@@ -81,13 +81,13 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
     await post('hiring', '@temp use the key');
     const page = await stage.look('#/c/hiring');
     const failed = page.locator('article.fault', { hasText: 'This turn failed' });
-    expect(await textOf(failed)).toMatch(/Check the variable that models\.default\.apiKey names/);
+    expect(await textOf(failed)).toMatch(/Check models\.default\.apiKey in parley\.yaml/);
     const scripted = { provider: 'scripted', script: 'script.yaml' };
     await reload({ models: { default: { ...scripted, fallback: ['spare'] }, spare: scripted } });
     await post('fallen', 'use the key');
     await page.evaluate("location.hash = '#/inbox'");
     const item = await openItem(page, 'use the key');
-    await item.getByText(/Check the variable that models\.spare\.apiKey names/).waitFor();
+    await item.getByText(/Check models\.spare\.apiKey in parley\.yaml/).waitFor();
     await reload({});
   });
   it('a message to an agent that waits for an approval says when the agent reads it', async () => {
