@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals';
 import {
   defaultRangeExtractor,
   elementScroll,
@@ -42,21 +43,31 @@ export function useTimeout(action: () => void, ms: number | null, inputs: readon
   }, inputs);
 }
 
-/** Acts when a button was released and its click was delivered. `action`: the first one that is given. */
-export function useReleased(action: () => void): void {
-  useEffect(() => {
-    const release = () => requestAnimationFrame(action);
-    addEventListener('pointerup', release);
-    return () => removeEventListener('pointerup', release);
-  }, []);
+/** What a pointer presses, until the click was delivered; null: nothing. */
+const pressed = signal<EventTarget | null>(null);
+const DELIVERED_MS = 100;
+/** An open list or menu may take the end of a press. */
+const LONGEST_MS = 3_000;
+let timer: ReturnType<typeof setTimeout> | undefined;
+const releaseIn = (ms: number) => {
+  clearTimeout(timer);
+  timer = setTimeout(() => (pressed.value = null), ms);
+};
+addEventListener('pointerdown', ({ target }) => {
+  pressed.value = target;
+  releaseIn(LONGEST_MS);
+});
+for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => releaseIn(DELIVERED_MS));
+
+/** Nothing in this place may move: a click whose button is elsewhere at its end is lost. */
+export function isPressed(place: Element | null): boolean {
+  return place !== null && pressed.value instanceof Node && place.contains(pressed.value);
 }
 
-/** The value, which does not change under a pressed button: the click would be lost if its place did. */
+/** The value, which does not change while its place is pressed. */
 export function useSteady<T>(value: T, place: RefObject<Element | null>): T {
-  const [, show] = useState(0);
   const steady = useRef(value);
-  if (!place.current?.matches(':active')) steady.current = value;
-  useReleased(() => show((shown) => shown + 1));
+  if (!isPressed(place.current)) steady.current = value;
   return steady.current;
 }
 

@@ -30,7 +30,7 @@ import { jumpTo, linkTo, pointed, route } from '../../state/route.ts';
 import { me } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
 import { Button } from '../parts/controls.tsx';
-import { useReleased, useSize, useTimeout, useVirtualList } from '../parts/hooks.ts';
+import { isPressed, useSize, useTimeout, useVirtualList } from '../parts/hooks.ts';
 import { Avatar, EntryLink, EntryLinks, Fold, Name } from '../parts/parts.tsx';
 import { FailedTurnActions } from './failure-view.tsx';
 import { draftView, EntryTime, messageView, postView, workingView } from './message.tsx';
@@ -198,7 +198,7 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
     if (place && isHere && !isSelectedIn(place)) follow(place, shown.current.blocks.length, followed.current);
   };
   useTimeout(() => (left.current = undefined), isWhole ? SETTLED_MS : null, [isWhole]);
-  useReleased(stay);
+  useSignalEffect(() => void (isPressed(scroller.current) || stay()));
   useMoves(scroller, followed, left);
   useSignalEffect(() => {
     const place = selected.value;
@@ -267,7 +267,7 @@ function useMoves(
 
 /** Moves the view to the end (READING-1), if the person is not below the beginning of this call. */
 function follow(place: Element, count: number, followed: Followed): void {
-  if (place.matches(':active')) return;
+  if (isPressed(place)) return;
   const call = callAtEnd(place, count);
   const hasMoved = followed.hasMoved && call === followed.call;
   const end = endOf(place, call);
