@@ -24,7 +24,7 @@ export function Markdown({ text, isTyped = false, isGrowing = false }: MarkdownP
   useLayoutEffect(() => {
     const div = place.current;
     if (!div) return;
-    const shown = readable(text);
+    const shown = withoutAnsi(text).replace(/\r\n?/g, '\n').replace(OVERRIDES, escapeHidden); // MARKDOWN-4
     const before = isGrowing && shown.startsWith(finished.current.text) ? finished.current : NOTHING;
     const { fragment, lastBlock, isLate } = render(shown.slice(before.text.length), isTyped);
     div.onclick = ({ target }) => copyCode(target);
@@ -218,11 +218,6 @@ function render(text: string, isTyped: boolean) {
   const isLate = code.some(({ content }) => !hljs || (!isFirst && content.length > toHighlight));
   const last = text.split('\n').slice(line).join('\n');
   return { fragment, lastBlock: text.length - last.length, isLate };
-}
-
-/** The text as it is rendered (MARKDOWN-4). */
-function readable(text: string): string {
-  return withoutAnsi(text).replace(/\r\n?/g, '\n').replace(OVERRIDES, escapeHidden);
 }
 
 /** A frame that scrolls sideways, which the keyboard reaches; beside code, a button that copies it. */

@@ -2,8 +2,6 @@ import type { DiffLine } from '../../../conversation/index.ts';
 import { escapeHidden, inOneLine } from '../../../kernel/hidden.ts';
 import { markedLines, withoutAnsi } from '../../model/format.ts';
 
-/** Texts that are shown as they are. */
-
 /** A text that scrolls: the keyboard reaches it. */
 export function Scrolled({ class: look, ...text }: VisibleTextProps & { readonly class?: string }) {
   return (

@@ -385,11 +385,9 @@ const AFTER_A_CRASH = [
   { answer: 'result', label: 'It returned this', key: '3' },
 ] as const;
 
-interface WholeCallProps {
-  readonly call: Call;
+interface WholeCallProps extends Pick<AnswersProps, 'call' | 'change'> {
   /** Gets the end of what would run, once it is read. */
   readonly onEnd: (end: Element | null) => void;
-  readonly change: ReturnType<typeof useChange>;
 }
 
 /** What it would change comes first, and then texts that say the same are folded. */

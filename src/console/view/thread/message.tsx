@@ -31,21 +31,18 @@ import { Files } from './files.tsx';
  * its place, and a selection in it, when the log has it.
  */
 
-interface FrameProps {
+interface FrameProps extends MarkdownProps {
   readonly author: string;
   readonly name?: string;
   readonly by: ComponentChildren;
   readonly reasoning?: ComponentChildren;
-  readonly text: string;
   readonly files?: readonly FilePart[];
   /** The log has its files. */
   readonly isLogged?: boolean;
-  readonly isTyped?: boolean;
-  readonly isGrowing?: boolean;
   readonly children?: ComponentChildren;
 }
 
-function Frame({ author, name, by, reasoning, text, files = [], children, ...is }: FrameProps) {
+function Frame({ author, name, by, reasoning, files = [], isLogged = false, children, ...text }: FrameProps) {
   return (
     <>
       <Avatar id={author} />
@@ -55,10 +52,8 @@ function Frame({ author, name, by, reasoning, text, files = [], children, ...is 
           {by}
         </p>
         {reasoning}
-        {text !== '' && (
-          <LongText key="text" text={text} isTyped={is.isTyped === true} isGrowing={is.isGrowing === true} />
-        )}
-        {files.length > 0 && <Files key="files" files={files} isLogged={is.isLogged === true} />}
+        {text.text !== '' && <LongText key="text" {...text} />}
+        {files.length > 0 && <Files key="files" files={files} isLogged={isLogged} />}
         {children}
       </div>
     </>
@@ -327,8 +322,6 @@ function MessageActions({ index, author, text, isAnswer, feedback }: ActionsProp
     </span>
   );
 }
-
-/** Thumbs for an answer, and what people said about it. */
 
 interface FeedbackProps {
   readonly index: number;

@@ -1,5 +1,5 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import type { ComponentChildren, RefObject } from 'preact';
+import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { Entry } from '../../../conversation/index.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
@@ -358,16 +358,8 @@ function BlockView({ block, place, count, day, readers, isSelected, isPointed }:
   );
 }
 
-interface Look {
-  /** The class. */
-  readonly look: string;
-  /** For screen readers. */
-  readonly label: string;
-  readonly content: ComponentChildren;
-}
-
-/** Messages are elements of one shape, not components, so that they keep their elements (`message.tsx`). */
-function lookOf(block: Shown): Look {
+/** Its class, its label for screen readers, and what is in it. Messages are no components, so that they keep their elements (`message.tsx`). */
+function lookOf(block: Shown) {
   switch (block.kind) {
     case 'message': {
       const { author, partType } = block.entry;
