@@ -111,12 +111,9 @@ export function checkSize(post: Post): void {
   const { size } = new Blob([JSON.stringify(post)]);
   if (size <= MOST_BYTES) return;
   const megabytes = (bytes: number) => `${(bytes / MOST_BYTES).toFixed(2)} MiB`;
-  throw new RequestError(
-    413,
-    'TOO_LARGE',
-    `The message has ${megabytes(size)}. A message may have ${megabytes(MOST_BYTES)}`,
-    'Shorten it, send it in parts, or let the agents read it from a file.',
-  );
+  const message = `The message has ${megabytes(size)}. A message may have ${megabytes(MOST_BYTES)}`;
+  const hint = 'Shorten it, send it in parts, or let the agents read it from a file.';
+  throw new RequestError(413, 'TOO_LARGE', message, hint);
 }
 
 /** Longer than the daemon waits for its server. */

@@ -49,13 +49,8 @@ function silent({ daemon, error }: DaemonStatus): Problem {
 
 function lateOf({ posts, oldestAt }: NonNullable<Status['queue']>, now: number): readonly Problem[] {
   const age = oldestAt === null ? 0 : now - Date.parse(oldestAt);
-  if (age < OLD_POST_MS) return [];
-  return [
-    {
-      text: `${posts === 1 ? '1 post waits' : `${posts} posts wait`} for a daemon`,
-      detail: `the oldest for ${roughly(age)}`,
-    },
-  ];
+  const text = `${posts === 1 ? '1 post waits' : `${posts} posts wait`} for a daemon`;
+  return age < OLD_POST_MS ? [] : [{ text, detail: `the oldest for ${roughly(age)}` }];
 }
 
 function absent({ agent, absent }: Status['agents'][number]): Problem {
@@ -96,19 +91,7 @@ export function awayProblem(at: string | null, now: number): Problem {
 /** What model calls used, for a chart by day and a table by agent. */
 export type Unit = 'usd' | 'tokens';
 
-export interface Day {
-  readonly day: string;
-  readonly total: number;
-  /** From the bottom up, in the order of the agents. */
-  readonly parts: readonly { readonly agent: string; readonly value: number }[];
-}
-
-export interface Chart {
-  readonly days: readonly Day[];
-  /** The largest total; at least a little, so that it can divide. */
-  readonly most: number;
-}
-
+export type Chart = ReturnType<typeof chartOf>;
 export type Sum = Omit<Spent, 'day'>;
 
 export function sumsOf(spent: readonly Spent[]): readonly Sum[] {
@@ -119,8 +102,11 @@ export function sumsOf(spent: readonly Spent[]): readonly Sum[] {
 
 const DAY_MS = 86_400_000;
 
-/** `now`: ISO 8601. The days up to today, also those without calls. */
-export function chartOf(spent: readonly Spent[], unit: Unit, now: string, count: number): Chart {
+/**
+ * The days up to `now` (ISO 8601), also those without calls. `parts`: from the bottom up, in the order of the agents. `most`: the largest
+ * total; at least a little, so that it can divide.
+ */
+export function chartOf(spent: readonly Spent[], unit: Unit, now: string, count: number) {
   const agents = sumsOf(spent).map(({ agent }) => agent);
   const days = Array.from({ length: count }, (_, n) => {
     const day = new Date(Date.parse(now) - (count - 1 - n) * DAY_MS).toISOString().slice(0, 10);

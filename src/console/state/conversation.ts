@@ -8,7 +8,7 @@ import { type Recipients, recipientsOf } from '../model/addressing.ts';
 import type { AgentCard } from '../model/answers.ts';
 import { fileText } from '../model/files.ts';
 import { shortLine } from '../model/format.ts';
-import type { Block } from '../model/thread/blocks.ts';
+import type { Block, NameOf } from '../model/thread/blocks.ts';
 import {
   type Chunk,
   type Drafts,
@@ -279,8 +279,6 @@ interface Loading {
 
 /** A long log that is not whole yet; null: none. */
 export const loading = signal<Loading | null>(null);
-
-type NameOf = (slug: string) => string;
 
 /** Resolves when the thread can be followed from its length on. It is shown when `loading` is null. */
 async function loadLong(id: string, thread: Thread, nameOf: NameOf, left: AbortSignal): Promise<void> {

@@ -347,17 +347,12 @@ export function readMarkers(thread: Thread): ReadonlyMap<number, readonly string
 /** What an agent waits for, before it reads a message that it was not shown. */
 export type Until = 'approval' | 'outcome' | 'question' | 'agent' | 'program';
 
-export interface Unread {
-  readonly agent: string;
-  readonly until: Until;
-}
-
 /** The agents to which a person's message is addressed, and which read it only after a wait. `lacksProgram`: by agent. */
 export function unreadBy(
   thread: Thread,
   { index, author, to = [] }: MessageEntry,
   lacksProgram: (agent: string) => boolean,
-): readonly Unread[] {
+): readonly { readonly agent: string; readonly until: Until }[] {
   if (author.kind !== 'person') return [];
   const isAnswer = thread.entries.some((one) => one.type === 'message' && one.answers?.includes(index));
   if (isAnswer) return []; // its agent was shown it as a result

@@ -34,7 +34,10 @@ export function Markdown({ text, isTyped = false, isGrowing = false }: MarkdownP
       isGrowing && lastBlock > 0 && last && !isLate
         ? { text: shown.slice(0, before.text.length + lastBlock), last }
         : before;
-    return isLate ? inOwnTask(() => again(undefined)) : undefined;
+    if (!isLate) return;
+    const inOwnTask = () => again(undefined);
+    waiting.add(inOwnTask);
+    return () => waiting.delete(inOwnTask);
   }, [text, isTyped, isGrowing, attempt]);
   return <div class="prose" dir="auto" ref={place} />;
 }
@@ -134,12 +137,6 @@ function nextTask(): void {
   next();
 }
 
-/** Renders a text again in a task of its own. Returns the function that cancels it. */
-function inOwnTask(again: () => void): () => void {
-  waiting.add(again);
-  return () => waiting.delete(again);
-}
-
 const OVERRIDES = /[\u202a-\u202e]/g;
 const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
 
@@ -202,7 +199,7 @@ purify.addHook('afterSanitizeAttributes', (node) => {
 
 /**
  * `isTyped`: by a person, line by line. `lastBlock`: where the last block of the text begins; what is added to the text changes no
- * block before it. `isLate`: its code is highlighted in a task of its own (`inOwnTask`), since other texts left too little for it or
+ * block before it. `isLate`: its code is highlighted in a task of its own (`waiting`), since other texts left too little for it or
  * the highlighter is not loaded yet.
  */
 function render(text: string, isTyped: boolean) {

@@ -3,7 +3,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { RequestError, requests } from '../../api/requests.ts';
 import type { AgentCard, DaemonStatus, DeadLetter, McpServer, ModelStatus } from '../../model/answers.ts';
 import { costText, count, duration, money, roughly, when } from '../../model/format.ts';
-import { type Chart, chartOf, type Day, isFailing, type Sum, sumsOf, type Unit } from '../../model/system.ts';
+import { type Chart, chartOf, isFailing, type Sum, sumsOf, type Unit } from '../../model/system.ts';
 import { rows, titleOf } from '../../state/conversations.ts';
 import { linkTo } from '../../state/route.ts';
 import {
@@ -414,7 +414,7 @@ function Bars({ chart: { days, most }, unit }: { readonly chart: Chart; readonly
   );
 }
 
-function describe({ day, total }: Day, unit: Unit): string {
+function describe({ day, total }: Chart['days'][number], unit: Unit): string {
   const date = new Date(day).toLocaleDateString([], { day: 'numeric', month: 'short', timeZone: 'UTC' });
   return `${date}: ${amount(total, unit)}`;
 }

@@ -11,7 +11,7 @@ import { isPicture } from '../../model/files.ts';
 import { clockTime, count, duration, fullTime } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import { contentOf, type LiveDraft } from '../../model/thread/live.ts';
-import { type Thinking, type Unread, unreadBy } from '../../model/thread/thread.ts';
+import { type Thinking, type Until, unreadBy } from '../../model/thread/thread.ts';
 import { nameOf, nameOfAuthor, opened, useShown, useThread } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
@@ -113,7 +113,7 @@ export function messageView({ entry, calls, feedback, index, lateFor }: Extract<
           )}
           <span class="meta">
             <MessageActions
-              {...{ index, isAnswer, feedback }}
+              {...{ index, isAnswer, given: feedback }}
               author={nameOfAuthor(author)}
               text={entry.content ?? ''}
             />
@@ -213,7 +213,7 @@ export function postView({ post }: KeptPost) {
   );
 }
 
-const UNTIL: Readonly<Record<Unread['until'], string>> = {
+const UNTIL: Readonly<Record<Until, string>> = {
   approval: 'after the approval',
   outcome: 'after the outcome of its call is known',
   question: 'after its question is answered',
@@ -287,15 +287,13 @@ export function EntryTime({ index }: { readonly index: number }) {
   );
 }
 
-interface ActionsProps {
-  readonly index: number;
+interface ActionsProps extends FeedbackProps {
   readonly author: string;
   readonly text: string;
   readonly isAnswer: boolean;
-  readonly feedback: FeedbackProps['given'];
 }
 
-function MessageActions({ index, author, text, isAnswer, feedback }: ActionsProps) {
+function MessageActions({ index, author, text, isAnswer, given }: ActionsProps) {
   const id = opened.value?.id ?? '';
   const link = (kind: Panel['kind']) => linkTo.panel(id, { kind, index });
   const address = () => new URL(linkTo.entry(id, index), location.href).href;
@@ -308,7 +306,7 @@ function MessageActions({ index, author, text, isAnswer, feedback }: ActionsProp
           fork
         </a>
       )}
-      {isAnswer && <Thumbs index={index} given={feedback} />}
+      {isAnswer && <Thumbs index={index} given={given} />}
       {isAnswer && (
         <a
           class="why"
