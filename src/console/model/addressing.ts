@@ -59,12 +59,9 @@ export function whyItAnswers(
   return 'it is the default agent, and no other one works in this phase or mode';
 }
 
-export interface Mention {
-  readonly from: number;
-  readonly typed: string;
-}
+type Mention = NonNullable<ReturnType<typeof mentionAt>>;
 
-export function mentionAt(text: string, cursor: number): Mention | null {
+export function mentionAt(text: string, cursor: number) {
   const found = /(?:^|[^\p{L}\p{M}\p{N}_/\\])@([\p{L}\p{N}-]*)$/iu.exec(text.slice(0, cursor));
   if (!found) return null;
   const typed = found[1] ?? '';

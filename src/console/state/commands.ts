@@ -85,7 +85,10 @@ function everywhere(): Offer[] {
     { name: 'Find a conversation in the list', words: 'filter', keys: '/', run: () => focusOn('search') },
     ...workflows.value.map(({ id }) => ({
       name: `Run the workflow ${id}…`,
-      run: begin(id),
+      run: () => {
+        workflowToStart.value = id; // with the message of the person
+        writeNew();
+      },
       isOffered: isOutside && isOperator.value,
     })),
     ...THEMES.map((one) => ({
@@ -107,12 +110,6 @@ function everywhere(): Offer[] {
     },
   ];
 }
-
-/** The message of the person is what the run begins with. */
-const begin = (workflow: string) => () => {
-  workflowToStart.value = workflow;
-  writeNew();
-};
 
 function ofConversation(): readonly Command[] {
   void version.value;

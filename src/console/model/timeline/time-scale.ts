@@ -62,24 +62,12 @@ export function timeScale(intervals: readonly Interval[]): TimeScale {
     pauses: placed.filter((piece) => piece.isPause),
     stretches: placed.filter((piece) => !piece.isPause),
     at(time) {
-      const piece = pieceAt(placed, time);
+      const piece = placed.find(({ to }) => to >= time);
       if (!piece) return placed.length === 0 ? 0 : 1;
       const inside = Math.max(0, time - piece.from) / (piece.to - piece.from || 1);
       return Math.min(1, piece.x + inside * piece.width);
     },
   };
-}
-
-/** The first one that ends at this time or later. */
-function pieceAt(placed: readonly Placed[], time: number): Placed | undefined {
-  let low = 0;
-  let high = placed.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((placed[middle]?.to ?? 0) < time) low = middle + 1;
-    else high = middle;
-  }
-  return placed[low];
 }
 
 function merged(intervals: readonly Interval[]): Interval[] {

@@ -1,7 +1,6 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import type { Entry } from '../../../conversation/index.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { heightOf } from '../../model/files.ts';
 import { count, dayOf } from '../../model/format.ts';
@@ -70,7 +69,10 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
     ...thinking.value.map((working) => ({ kind: 'working', working }) as const),
   ];
   const shownAt = shownIn(thread, more);
-  const timeAt = (place: number) => timeOf(shownAt(place), entries);
+  const timeAt = (place: number) => {
+    const shown = shownAt(place);
+    return shown && 'index' in shown ? (entries[shown.index]?.createdAt ?? null) : null;
+  };
   const added = more.map((one) => keyOf(one, 0)).join();
   const list = useVirtualList({
     count: blocks.length + more.length,
@@ -145,11 +147,6 @@ function shownIn(thread: Thread, more: readonly Shown[]): (place: number) => Sho
   const ends = [...drafts.value.values()].map(({ agent }) => thread.placeOfAnswer(agent));
   const cut = Math.min(blocks.length, ...ends);
   return (place) => (place < cut ? blocks[place] : (more[place - cut] ?? blocks[place - more.length]));
-}
-
-/** Null: it is not in the log. */
-function timeOf(shown: Shown | undefined, entries: readonly Entry[]): string | null {
-  return shown && 'index' in shown ? (entries[shown.index]?.createdAt ?? null) : null;
 }
 
 type List = ReturnType<typeof useVirtualList>;
