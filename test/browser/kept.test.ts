@@ -124,6 +124,7 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
       expect([code, stderr]).toEqual([1, expect.stringContaining(why)]);
       expect(stderr).toContain('name one of operate, office/Alice, office/Bob');
     }
+    expect((await stage.project.parley('token', 'Bob', '--url')).stdout).toContain('#code=');
     const { stderr } = await stage.project.parley('token', 'office/Alice');
     expect(stderr).toContain('only the token that the daemon makes can be printed');
   });

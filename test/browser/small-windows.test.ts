@@ -262,6 +262,22 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     await stage.api('POST', 'conversations/sixty/stop', { publisher: 'alice' });
   });
 
+  it('on a phone no field has letters so small that Safari zooms to it, and the timeline names no keys', async () => {
+    const page = await stage.look('#/c/long', PHONE);
+    await page.getByRole('button', { name: 'Edit arguments' }).click();
+    const sizes = await page.evaluate<
+      number[]
+    >(`[...document.querySelectorAll('input:not([type=checkbox]), select, textarea')]
+      .filter((one) => one.checkVisibility())
+      .map((one) => Number.parseFloat(getComputedStyle(one).fontSize))`);
+    expect(sizes.length).toBeGreaterThan(3);
+    expect(Math.min(...sizes)).toBeGreaterThanOrEqual(16);
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('link', { name: 'Timeline' }).click();
+    await page.getByText('A click opens the entry of a bar').waitFor();
+    expect(await page.getByText('Keys in the picture').isVisible()).toBe(false);
+  });
+
   itLong('at a zoom of 200 %, the message field stays while the arguments of a call are edited', async () => {
     const page = await stage.look('#/c/over-zoomed', ZOOMED);
     await page.getByRole('button', { name: 'Edit arguments' }).click();

@@ -67,7 +67,7 @@ export function addToken(program: Command, act: Act): void {
   const added = program
     .command('token')
     .description('print the HTTP token of the running daemon')
-    .argument('[owner]', 'of a configured token: PUBLISHER/NAME, PUBLISHER or its role; with --url')
+    .argument('[owner]', 'of a configured token: PUBLISHER/NAME, NAME, PUBLISHER or its role; with --url')
     .option('--url', 'print an address that signs a browser in once');
   act(added, async (context, owner: string | undefined, options: { url?: boolean }) => {
     const found = await requireConnectionFile(dataDirectoryOf(context));
@@ -92,7 +92,7 @@ function missing(message: string, hint: string): ParleyError {
 /** The place of the token whose owner is named; the person, the publisher or the role names one alone. */
 function placeOf(owner: string | undefined, all: readonly TokenOwner[]): number {
   const places = all.flatMap(({ role, publisher, name }, place) =>
-    [`${publisher}/${name}`, publisher, role].includes(owner ?? '') ? [place] : [],
+    [`${publisher}/${name}`, name, publisher, role].includes(owner ?? '') ? [place] : [],
   );
   const [place, ...others] = places;
   if (place !== undefined && others.length === 0) return place;
@@ -103,10 +103,10 @@ function placeOf(owner: string | undefined, all: readonly TokenOwner[]): number 
   throw new ParleyError('TOKEN_OWNER_UNKNOWN', problem, { hint: `name one of ${ownersOf(all).join(', ')}` });
 }
 
-/** A name for each token that no other one has. */
+/** A name for each token that no other one has, as a shell takes it. */
 function ownersOf(all: readonly TokenOwner[]): string[] {
   return all.map(({ role, publisher, name }) => {
-    if (name) return `${publisher}/${name}`;
+    if (name) return / /.test(name) ? `"${publisher}/${name}"` : `${publisher}/${name}`;
     const isAlone = all.filter((other) => other.publisher === publisher).length === 1;
     return publisher !== null && isAlone ? publisher : role;
   });

@@ -70,7 +70,7 @@ export function Timeline() {
           onShow={show}
         />
       </div>
-      <p class="lane-readout text-small">{shown ? describe(shown) : <span class="muted">{HINT}</span>}</p>
+      <p class="lane-readout text-small">{shown ? describe(shown) : HINT}</p>
       <div class="timeline-foot wraps muted">
         <Legend />
         <label class="zoom inline text-tiny at-end">
@@ -105,8 +105,12 @@ function useLanes(thread: Thread | undefined): Lanes {
   return useMemo(() => (isGrowing ? lanesUntil(lanes, now) : lanes), [lanes, isGrowing, now]);
 }
 
-const HINT =
-  'A click opens the entry of a bar. Keys in the picture: arrows move between turns, Enter opens, + and − zoom.';
+const HINT = (
+  <span class="muted">
+    A click opens the entry of a bar.{' '}
+    <span class="keys">Keys in the picture: arrows move between turns, Enter opens, + and − zoom.</span>
+  </span>
+);
 
 /** The kinds with their height in a swatch; null: a line. */
 const LEGEND: readonly (readonly [kind: string, word: string, height: number | null])[] = [
