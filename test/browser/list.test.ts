@@ -296,11 +296,25 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     const ends = () =>
       page.evaluate<string[]>(`[...document.querySelectorAll('.row .with-end')].map((title) => {
         const range = document.createRange();
-        range.selectNode(title.lastChild);
-        const [end, room] = [range, title].map((one) => one.getBoundingClientRect());
-        return end.left >= room.left && end.right <= room.right + 1 ? title.lastChild.data : 'out of sight';
+        range.selectNodeContents(title.lastChild);
+        const [end, room] = [range, title.lastChild].map((one) => one.getBoundingClientRect());
+        return end.left >= room.left && end.right <= room.right + 1 ? title.lastChild.textContent : 'out of sight';
       })`);
     await until(ends).toEqual(['shelves, please.', 'returns, please.']);
+    const widths =
+      "[...document.querySelector('.with-end').children].map((part) => part.getBoundingClientRect().width)";
+    const [beginning = 0, end = 0] = await page.evaluate<number[]>(widths);
+    expect(beginning).toBeGreaterThan(end);
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('shelves');
+    const gap = `(([beginning, end]) => {
+      const range = document.createRange();
+      range.selectNodeContents(beginning);
+      return end.getBoundingClientRect().left - range.getBoundingClientRect().right;
+    })(document.querySelector('.palette .with-end').children)`;
+    await page.getByRole('option').locator('.with-end').first().waitFor();
+    expect(await page.evaluate(gap)).toBeLessThan(5); // as between other words
+    await page.keyboard.press('Escape');
     const ids = page.locator('.rows li').filter({ hasText: 'Write slowly' }).locator('.id');
     expect(await ids.count()).toBe(0);
     await post(again, 'Write slowly about what came back of the returns, please.');

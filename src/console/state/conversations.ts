@@ -15,7 +15,7 @@ const byId = computed(() => new Map(rows.value.map((row) => [row.id, row])));
 export const isListed = signal(false);
 const shared = computed(() => sharedTitlesOf(rows.value));
 export const repeated = computed(() => sharedTitlesOf(rows.value, (title) => title));
-/** Titles of several conversations begin so: their ends are shown too, and their ids where they tell more. */
+/** Titles of several conversations begin so: their ends are shown too. */
 export const isShared = (title: string | null = null) => shared.value.has(beginningOf(title ?? ''));
 
 /** Conversations that this person begins and the daemon does not list yet. */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ConversationRow } from '../../../src/console/model/answers.ts';
 import { contentOf, type InboxItem, inboxOf, summaryOf } from '../../../src/console/model/list/inbox.ts';
-import { changedRows, newestFirst, sharedTitlesOf } from '../../../src/console/model/list/list.ts';
+import { changedRows, newestFirst, partsOf, sharedTitlesOf } from '../../../src/console/model/list/list.ts';
 import { Thread, unreadBy } from '../../../src/console/model/thread/thread.ts';
 import type { Entry, MessageEntry } from '../../../src/conversation/index.ts';
 import { begin, calling, end, logOf, other, result, say } from './support.ts';
@@ -102,6 +102,16 @@ describe('the rows of the list', () => {
     const titles = ['Write the config file for shop one', 'Write the config file for shop two', 'Write it'];
     const rows = titles.map((title, n) => listed(`c${n}`, n, title));
     expect([...sharedTitlesOf(rows)]).toEqual(['Write the config file fo']);
+  });
+
+  it.each([
+    ['Write the config file for shop one', 'shop one'],
+    ['Write the config file for the shop (copy)', '(copy)'],
+    ['Was the permit for house 17 granted?', '17 granted?'],
+    ['Write the batch of cases, the beg…', undefined],
+    ['Write the config file', undefined],
+  ])('the title %s has the end %s beside what a narrow list shows of it', (title, end) => {
+    expect(partsOf(title)[1]).toBe(end);
   });
 
   it('any changes give the rows, their order and the shared titles of a rebuild', () => {

@@ -1,6 +1,6 @@
 import { type ComponentChildren, type ComponentProps, Fragment } from 'preact';
 import { shortId, when, withoutAnsi } from '../../model/format.ts';
-import { endOf } from '../../model/list/list.ts';
+import { partsOf } from '../../model/list/list.ts';
 import { nameOf, participants } from '../../state/conversation.ts';
 import { isShared, repeated } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
@@ -162,21 +162,19 @@ export function When({ at }: { readonly at: string }) {
 
 type Titled = Readonly<{ id: string; title: string | null }>;
 
-/** Tells conversations whose titles begin alike apart: a generated id says less than the titles, unless they are equal. */
-export function SharedId({ id, title }: Titled) {
-  const isTold = shortId(id) !== id && endOf(title ?? '') !== '' && !repeated.value.has(title ?? '');
-  return isTold || !isShared(title) ? null : <code class="id muted text-tiny">{shortId(id)}</code>;
-}
+/** Tells conversations with the same title apart. */
+export const SharedId = ({ id, title }: Titled) =>
+  repeated.value.has(title ?? '') ? <code class="id muted text-tiny">{shortId(id)}</code> : null;
 
 /** On one line, with the end in sight where others begin alike. */
 export function Title({ of, class: look = '', ...props }: ComponentProps<'bdi'> & { readonly of: Titled }) {
   const text = withoutAnsi(of.title ?? of.id);
-  const end = isShared(of.title) ? endOf(text) : '';
+  const [beginning, end] = isShared(of.title) && !repeated.value.has(of.title ?? '') ? partsOf(text) : [text];
   return (
     <>
-      <bdi class={`one-line ${end && 'with-end'} ${look}`} {...props}>
-        {end && <span class="one-line">{text.slice(0, -end.length)}</span>}
-        {end || text}
+      <bdi class={`one-line ${end ? 'with-end' : ''} ${look}`} {...props}>
+        {end ? <span class="one-line">{beginning}</span> : text}
+        {end && <span class="one-line">{end}</span>}
       </bdi>
       <SharedId id={of.id} title={of.title} />
     </>
