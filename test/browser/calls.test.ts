@@ -318,6 +318,18 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
+  it('the form of a server is answered in the inbox, and a notice says where the answer went', async () => {
+    await post('booked', 'book');
+    const page = await stage.look('#/c/booked');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByLabel('Day').waitFor();
+    await page.evaluate("location.hash = '#/inbox'");
+    const asked = await openItem(page, 'book');
+    await asked.getByLabel('Day').fill('Friday');
+    await asked.getByRole('button', { name: 'Send this answer' }).click();
+    await expect.poll(() => textOf(page.getByRole('alert'))).toMatch(/^Sent to “program”: /);
+  });
+
   itLong('a text for a question that another person answered is for the agent that asked', async () => {
     const page = await stage.begin('of-qa', '@qa ask');
     await page.getByLabel('Your answer').pressSequentially('this');

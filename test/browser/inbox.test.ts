@@ -37,6 +37,14 @@ const RULES = [
       tool_calls: [{ name: 'fs_write', arguments: { path: '@project/told.md', content: 'x' } }],
     },
   },
+  {
+    when: { last: '/^write both/' },
+    reply: {
+      tool_calls: ['one', 'two'].map((name) => ({
+        ...{ name: 'fs_write', arguments: { path: `@project/${name}.md`, content: 'x' } },
+      })),
+    },
+  },
   ...TEAM_RULES,
 ];
 
@@ -329,6 +337,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await item(page, 'in red').getByRole('button', { name: 'red' }).waitFor();
     await page.keyboard.press('1');
     await item(page, 'in red').waitFor({ state: 'detached' });
+    expect(await textOf(page.getByRole('alert'))).toBe('Answered “red”: Which colour?');
     await until(() => entries('red')).toContain('So it is red.');
     await page.keyboard.press('ArrowDown');
     await item(page, 'my words').getByLabel('Your answer').waitFor();
@@ -337,7 +346,34 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await page.keyboard.type('a dark green');
     await page.keyboard.press('Enter');
     await until(() => entries('own')).toContain('So it is a dark green.');
+    expect(await textOf(page.getByRole('alert'))).toBe('Answered “a dark green”: Which colour?');
     await page.getByText('Nothing needs you.').waitFor();
+  });
+
+  it('an answer of the person makes no conversation unread that they have read, and the answer of its agent does', async () => {
+    await post('own-calls', 'write both');
+    await post('own-words', 'ask both of me');
+    await until(() => entries('own-calls')).toMatch(/approval-requested.*approval-requested/s);
+    await until(() => entries('own-words')).toContain('turn-ended');
+    const page = await stage.look('#/inbox'); // what is older than the first visit was read
+    const unread = () => page.locator('.row.unread').evaluateAll((rows) => rows.map(({ title }) => title));
+    for (const [text, answers] of [
+      ['write both', ['Deny', 'Deny']],
+      ['ask both of me', ['large', 'flat']],
+    ] as const) {
+      const open = () => item(page, text).first();
+      for (const [at, name] of answers.entries()) {
+        await open().locator('.inbox-line').click();
+        await until(() => page.locator('.row.unread').count()).toBe(0);
+        await open().getByRole('button', { name, exact: true }).click();
+        await until(() => item(page, text).count()).toBe(1 - at);
+        if (at === 0) await new Promise((resolve) => setTimeout(resolve, 2_500)); // the list has it by then
+        await until(unread).toHaveLength(at);
+      }
+      await page.locator('.row', { hasText: text }).click();
+      await until(() => page.locator('.row.unread').count()).toBe(0);
+      await page.evaluate("location.hash = '#/inbox'");
+    }
   });
 
   it('a failed turn says why, and is retried or dismissed; what is dismissed stays away after a reload', async () => {

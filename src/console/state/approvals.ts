@@ -4,12 +4,15 @@ import { answeredFirst } from '../../conversation/log/words.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { keepDraft, readDraft } from '../api/browser.ts';
 import { type ApprovalAnswer, isRetryable, RequestError, requests } from '../api/requests.ts';
+import type { ConversationRow } from '../model/answers.ts';
 import { pretty, shortLine } from '../model/format.ts';
 import type { InboxItem } from '../model/list/inbox.ts';
 import type { Approval, Call, Question } from '../model/thread/calls.ts';
 import { opened, recipientsHere, version } from './conversation.ts';
+import { rows } from './conversations.ts';
 import { inbox } from './inbox.ts';
 import { addToMessage } from './keys.ts';
+import { isNew, markRead } from './list.ts';
 import { notice, report, sender } from './session.ts';
 
 /**
@@ -26,10 +29,11 @@ export type AnswerOutcome = 'answered' | 'over' | 'refused' | RequestError;
 export function answerApproval(
   conversation: string,
   call: Call,
-  { approvalId }: Approval,
+  { approvalId, asks }: Approval,
   answer: ApprovalAnswer,
 ): Promise<AnswerOutcome> {
-  return answering(conversation, call, async () => {
+  const own = asks || ['approve', 'rerun'].includes(answer.answer) ? 1 : 2; // with the result of the call
+  return answering(conversation, call, own, async () => {
     try {
       await requests.answer(approvalId, { ...answer, ...sender() });
       return 'answered';
@@ -69,12 +73,9 @@ export function answerQuestion(
   { call, agent }: Question,
   content: string,
 ): Promise<AnswerOutcome> {
-  return answering(conversation, call, async () => {
-    const about = { to: [agent], replyTo: wireCallId(call.place) };
-    const { index } = await requests.post(conversation, {
-      ...{ id: crypto.randomUUID(), content, ...about },
-      ...sender(),
-    });
+  return answering(conversation, call, 2, async () => {
+    const about = { to: [agent], replyTo: wireCallId(call.place), ...sender() };
+    const { index } = await requests.post(conversation, { id: crypto.randomUUID(), content, ...about });
     const page = await requests.entries(conversation, index + 1, 1).catch(() => null);
     const [result] = page?.entries ?? [];
     if (page && !(result?.type === 'message' && result.answers?.includes(index))) report(new Error(LATE));
@@ -100,19 +101,21 @@ const underWay = signal<ReadonlySet<string>>(new Set());
 
 const keyOf = (conversation: string, { place }: Call) => `${conversation}/${wireCallId(place)}`;
 
-export function isBeingAnswered(conversation: string, call: Call): boolean {
-  return underWay.value.has(keyOf(conversation, call));
-}
+export const isBeingAnswered = (conversation: string, call: Call): boolean =>
+  underWay.value.has(keyOf(conversation, call));
 
-/** Forgets the texts of a call when its answer is confirmed (KEPT-1). */
+/** When the answer is confirmed, forgets the texts of its call (KEPT-1), and what was read stays so with its `own` entries. */
 async function answering(
   conversation: string,
   call: Call,
+  own: number,
   send: () => Promise<AnswerOutcome>,
 ): Promise<AnswerOutcome> {
   const key = keyOf(conversation, call);
   underWay.value = new Set([...underWay.value, key]);
   notice.value = null;
+  const isRead = (row: ConversationRow) => row.id === conversation && !isNew(row);
+  const read = conversation === opened.value?.id ? [] : rows.value.filter(isRead);
   const outcome = await send().catch((error): AnswerOutcome => {
     if (error instanceof RequestError && error.status !== 401 && !isRetryable(error)) {
       error.message = `Not answered: ${error.message}`;
@@ -121,8 +124,10 @@ async function answering(
     report(error);
     return 'refused';
   });
-  if (outcome === 'answered')
+  if (outcome === 'answered') {
+    for (const row of read) markRead([row], own);
     for (const field of fieldsOfCall(call)) keepDraft(`${conversation}/${field}`, '');
+  }
   underWay.value = new Set([...underWay.value].filter((other) => other !== key));
   return outcome;
 }

@@ -67,7 +67,6 @@ export const commands = computed(() => [...ofConversation(), ...offered(everywhe
 export const actionOf = (key: string) => commands.value.find(({ keys }) => keys === key)?.run;
 
 function everywhere(): Offer[] {
-  const wanted = hasSingleKeys.value ? 'off' : 'on';
   const hasField = mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page);
   const isOutside = route.value.page !== 'conversation';
   return [
@@ -92,13 +91,11 @@ function everywhere(): Offer[] {
       isOffered: isOutside && isOperator.value,
     })),
     ...THEMES.map((one) => ({
-      name: `Theme: ${one}`,
-      words: 'look colours',
+      ...{ name: `Theme: ${one}`, words: 'look colours', isOffered: one !== theme.value },
       run: () => chooseTheme(one),
-      isOffered: one !== theme.value,
     })),
     {
-      name: `Turn single-key shortcuts ${wanted}`,
+      name: `Turn single-key shortcuts ${hasSingleKeys.value ? 'off' : 'on'}`,
       words: 'keys',
       run: () => allowSingleKeys(!hasSingleKeys.value),
     },

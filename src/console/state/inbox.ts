@@ -153,9 +153,8 @@ export const KIND_LABELS: Readonly<Record<InboxItem['kind'], string>> = {
 function beep(): void {
   const context = new AudioContext();
   const volume = new GainNode(context, { gain: 0.08 });
-  volume.connect(context.destination);
   const tone = new OscillatorNode(context, { frequency: 880 });
-  tone.connect(volume);
+  tone.connect(volume).connect(context.destination);
   tone.start();
   tone.stop(context.currentTime + 0.15);
   tone.onended = () => void context.close();

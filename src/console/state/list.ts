@@ -26,10 +26,9 @@ export const found = computed(() => {
   return [mine, rows.value].flatMap((some) => listed(some, filter.value, known));
 });
 
-export const isFiltered = computed(() => {
-  const { shown, agent, phase } = filter.value;
-  return shown !== 'all' || agent !== '' || phase !== '';
-});
+export const isFiltered = computed(
+  () => filter.value.shown !== 'all' || filter.value.agent !== '' || filter.value.phase !== '',
+);
 
 export interface SavedFilter extends ListFilter {
   readonly name: string;
@@ -73,8 +72,9 @@ export function markUnread(row: ConversationRow): void {
   keepSeen(new Map([[row.id, newsOf(row) - 1]]));
 }
 
-export function markRead(rows: readonly ConversationRow[]): void {
-  keepSeen(new Map(rows.map(({ id, length }) => [id, length])));
+/** `own`: the entries after it that an answer of this person appends. */
+export function markRead(rows: readonly ConversationRow[], own = 0): void {
+  keepSeen(new Map(rows.map(({ id, length }) => [id, length + own])));
 }
 
 function readSeen(): Seen {

@@ -212,7 +212,7 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
   const of = (call && content && summaryOf(content)) || title;
   const onDone = (did: string) => {
     leave(); // at once: an item with the focus in its field stays
-    leaveOut(item, `${did}: ${shortLine(withoutAnsi(of))}`);
+    leaveOut(item, `${withoutAnsi(did)}: ${shortLine(withoutAnsi(of))}`);
   };
   const open = (event: Event) => {
     if (entry === null) return;

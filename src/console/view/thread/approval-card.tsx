@@ -274,7 +274,7 @@ function useAnswers({ approval, call, over = null, onDone }: ApprovalProps) {
     if (outcome instanceof Error || outcome === 'refused') return;
     const { answer, always, arguments: changed } = given;
     const did = answeredBy(answer, nameOfMe.value, { isChanged: changed !== undefined, always });
-    (onDone ?? goOn)(approval.asks && answer === 'approve' ? 'Answered' : did);
+    (onDone ?? goOn)(approval.asks && answer === 'approve' ? `Sent to “${approval.asks.server}”` : did);
   };
   const cancel = () => {
     setEdited('');

@@ -278,7 +278,7 @@ export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps)
     setRefusal(outcome instanceof Error ? outcome : null);
     if (outcome !== 'answered') return;
     setText('');
-    (onDone ?? goOn)('Answered');
+    (onDone ?? goOn)(`Answered “${shortLine(content, 60)}”`);
   };
   return (
     <fieldset
