@@ -91,8 +91,10 @@ function everywhere(): Offer[] {
       isOffered: isOutside && isOperator.value,
     })),
     ...THEMES.map((one) => ({
-      ...{ name: `Theme: ${one}`, words: 'look colours', isOffered: one !== theme.value },
+      name: `Theme: ${one}`,
+      words: 'look colours',
       run: () => chooseTheme(one),
+      isOffered: one !== theme.value,
     })),
     {
       name: `Turn single-key shortcuts ${hasSingleKeys.value ? 'off' : 'on'}`,
@@ -138,8 +140,10 @@ function steering(id: string): Offer[] {
   if (!thread) return [];
   const { phase, mode } = thread.floor;
   const step = (name: string, words: string, action: () => Promise<unknown>, isOffered = true): Offer => ({
-    ...{ name, words, isOffered },
+    name,
+    words,
     run: () => attempt(action),
+    isOffered,
   });
   return [
     step('Resume all agents', 'continue', () => requests.resume(id, sender()), thread.isStopped),
