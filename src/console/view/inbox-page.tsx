@@ -82,7 +82,7 @@ export function InboxPage() {
           </p>
         )}
         {others.length > 0 && (
-          <Fold name="others" summary={`Waits for others (${others.length})`}>
+          <Fold name="others" summary={<span class="text-small">Waits for others ({others.length})</span>}>
             <Items label="What waits for others" {...{ items: others, chosen, choose, setWriting }} />
           </Fold>
         )}

@@ -123,6 +123,7 @@ const LEGEND: readonly (readonly [kind: string, word: string, height: number | n
   ['approval', 'waits for a person', 6],
   ['handoff', 'handoff', null],
   ['delegation-requested', 'delegation', null],
+  ['delegation-answered', 'its answer', null],
 ];
 
 function Legend() {
