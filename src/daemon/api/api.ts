@@ -21,6 +21,7 @@ import {
   filesOf,
   isApprover,
   placeOfCallId,
+  publisherOf,
   type Reply,
   refusalOfApproval,
   refusalOfGrant,
@@ -165,6 +166,7 @@ export class Api {
   readonly #posts: Posts;
   readonly #bus: Pick<Bus, 'isAgentConnected' | 'ingressLag' | 'deadLetters'>;
   readonly #histories: PublisherLimits;
+  readonly #ratings: PublisherLimits;
   readonly #uploads: Uploads;
   /** The largest answer, in bytes. */
   readonly room: number;
@@ -183,10 +185,13 @@ export class Api {
     this.daemon = daemon;
     this.workers = workers;
     this.#posts = posts;
-    this.#histories = new PublisherLimits(
-      () => daemon.team.publishers,
-      () => false,
-    );
+    const counted = () =>
+      new PublisherLimits(
+        () => daemon.team.publishers,
+        () => false,
+      );
+    this.#histories = counted();
+    this.#ratings = counted();
     this.#uploads = new Uploads(daemon.files);
     this.room = bus.maxPayload * PAYLOAD_SHARE;
     this.#deadLetters = new DeadLetterOffice(bus, posts, daemon.isManagedServer, this.room);
@@ -419,6 +424,9 @@ export class Api {
     caller: Caller,
   ): Promise<AnswerOf<'feedback'>> {
     const by = await this.#posterOf(request, caller);
+    const rating = { publisher: publisherOf(by.id), bytes: 0, takenAt: this.daemon.now() };
+    const waitMs = this.#ratings.count(rating);
+    if (waitMs > 0) throw asError(this.#ratings.tooFast(rating.publisher, waitMs));
     await this.#submit(request.conversation, { type: 'feedback', on, value, note, by });
     return { accepted: true };
   }

@@ -24,11 +24,11 @@ import { ANY, mayAnswerTo, REPLY_HINT, type Subjects } from '../../subjects.ts';
  *    it. That of `post` may name the conversation too; the body then names the same one or none.
  * SERVICE-4 The client library encodes the answer to `$SRV.PING` once, and the metadata in INFO and STATS each time. `state`
  *    changes and is added after `services.add`, so that INFO and STATS have it and PING does not.
- * SERVICE-5 One publisher may have `MOST_ANSWERS` answers to approvals in progress; more are refused: an answer may open a log,
- *    and the limits of `publishers` do not count answers.
+ * SERVICE-5 One publisher may have `MOST_IN_PROGRESS` requests in progress, beside posts, which have a rate; more are refused. A
+ *    request is in progress until the server has its answer: a short one may open a log, or be answered with a part of a file.
  */
 
-const MOST_ANSWERS = 16;
+const MOST_IN_PROGRESS = 64;
 const REFUSED_REPLY = `a request was not executed: its reply subject is not an inbox; ${REPLY_HINT}`;
 /** Bytes reserved for the error headers. */
 const HEADER_ROOM = 1_024;
@@ -93,7 +93,7 @@ function addEndpoints(
   handler: ApiHandler,
 ): void {
   const { subjects, log } = options;
-  const answering = new Map<string, number>();
+  const inProgress = new Map<string, number>();
   const listen = (endpoint: string, name = endpoint, ...tokens: readonly string[]) => {
     service.addEndpoint(name, {
       subject: subjects.api(endpoint, ...tokens),
@@ -104,13 +104,13 @@ function addEndpoints(
         if (message.reply && !mayAnswerTo(message.reply))
           return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY);
         const received = { endpoint, publisher, conversation, message };
-        const isCrowded = endpoint === 'answer' && changed(answering, publisher, 1) > MOST_ANSWERS;
-        const chosen = isCrowded ? refuseCrowd : handler;
-        const work: Promise<void> = answer(options, chosen, received).finally(() => {
-          running.delete(work);
-          if (endpoint === 'answer') changed(answering, publisher, -1);
-        });
+        const counted = endpoint === 'post' ? null : publisher;
+        const isCrowded = counted !== null && (inProgress.get(counted) ?? 0) >= MOST_IN_PROGRESS;
+        const work: Promise<void> = isCrowded
+          ? answer(options, refuseCrowd, received)
+          : answerCounted(options, handler, received, { inProgress, counted });
         running.add(work);
+        void work.finally(() => running.delete(work));
       },
     });
   };
@@ -121,17 +121,26 @@ function addEndpoints(
   }
 }
 
-/** SERVICE-5. The answers of this publisher in progress; 0 for an operator's. */
-function changed(answering: Map<string, number>, publisher: string | null, by: 1 | -1): number {
-  return publisher === null ? 0 : tally(answering, publisher, by);
+/** SERVICE-5. `counted`: its publisher; null: it is not counted. */
+async function answerCounted(
+  options: ServiceOptions,
+  handler: ApiHandler,
+  received: Received,
+  { inProgress, counted }: { inProgress: Map<string, number>; counted: string | null },
+): Promise<void> {
+  if (counted === null) return answer(options, handler, received);
+  tally(inProgress, counted, 1);
+  await answer(options, handler, received);
+  await options.connection.flush().catch(() => undefined); // it is closed
+  tally(inProgress, counted, -1);
 }
 
 const refuseCrowd: ApiHandler = async ({ publisher }) => ({
   ok: false,
   refusal: refusal(
     'RATE_LIMITED',
-    `${publisher} has ${MOST_ANSWERS} answers to approvals in progress`,
-    'nothing was changed: answer again in 1 s',
+    `${publisher} has ${MOST_IN_PROGRESS} requests in progress`,
+    'nothing was changed: send it again in 1 s',
     1,
   ),
 });
