@@ -21,6 +21,14 @@ async function findNatsServer() {
   }
 }
 
+/** Other programs that tests start. What is missing is installed if that needs no password; otherwise the command is printed. */
+async function lookForPrograms() {
+  const { ensurePrograms } = await import('./programs.ts');
+  const missing = await ensurePrograms(process.env, (message) => console.error(message));
+  for (const { name, why, instruction } of missing)
+    console.error(`tests that need ${name} fail or are skipped: ${why}; ${instruction}`);
+}
+
 /** The console is tested in a real browser. Without one, its tests are skipped and the command that installs one is printed. */
 async function lookForChromium() {
   const { ensureChromium } = await import('./chromium.ts');
@@ -37,6 +45,7 @@ async function runAll() {
     run('../typescript-7/bin/tsc', ['--noEmit']),
     run('../typescript-7/bin/tsc', ['-p', 'src/console']),
   ]);
+  await lookForPrograms();
   await lookForChromium();
   return add([...checks.map(countCheck), await runTests()]);
 }

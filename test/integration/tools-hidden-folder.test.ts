@@ -55,7 +55,7 @@ describe.skipIf(fault !== null)('a program that is started with a folder hidden'
       );
       return { ...end, said: output.text() };
     };
-    expect(await run('echo "$OWN" "a  b"; pwd; [ $(ps -o pgid= -p $$) = $$ ] && exit 7')).toEqual({
+    expect(await run('echo "$OWN" "a  b"; pwd; [ $(cut -d" " -f5 /proc/$$/stat) = $$ ] && exit 7')).toEqual({
       ...{ code: 7, signal: null, endedBy: null, leftBehind: false },
       said: `own a  b\n${folder}\n`,
     });

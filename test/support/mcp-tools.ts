@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -77,12 +78,17 @@ export function packaged(
 export const EVERYTHING = '@modelcontextprotocol/server-everything/dist/index.js';
 export const FILESYSTEM = '@modelcontextprotocol/server-filesystem/dist/index.js';
 
+/** Not alive: also a process that has ended and was not reaped, as in a container whose first process reaps none. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
   } catch {
     return false;
+  }
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return process.platform !== 'linux'; // no /proc
   }
 }
 
