@@ -45,6 +45,9 @@ const STREAM_HEADERS = {
 /** What browsers read over slow lines: the console and its API, except event streams. */
 const COMPRESSED = /^\/(?:$|assets\/|api\/)/;
 const shrink = compress();
+const PATHS_HINT = "docs/guides/http.md lists the paths; the base URL of OpenAI's clients ends in /v1";
+/** With `/v1`, and without it, as a client with the wrong base URL asks. */
+const OPENAI_PATHS = /^\/(?:v1|chat\/completions|responses|models)(?:\/|$)/;
 /** The router's path for `use('*')`. */
 const EVERYTHING = '/*';
 
@@ -52,7 +55,7 @@ export function createApplication(options: ApplicationOptions): Application {
   const app: Application = new Hono({ strict: false });
   app.onError((error, context) => failure(error, context, options));
   app.notFound((context) =>
-    refuse(context, 404, refusal('NOT_FOUND', `there is nothing at ${context.req.path}`)),
+    refuse(context, 404, refusal('NOT_FOUND', `there is nothing at ${context.req.path}`, PATHS_HINT)),
   );
   app.use('*', setHeaders);
   if (options.known.origins.length > 0) app.use('*', allowOrigins(options.known));
@@ -176,8 +179,9 @@ function failure(error: Error, context: Request, options: ApplicationOptions): R
 
 /** In the error format of the route's protocol. */
 function refuse(context: Request, status: number, refused: Refusal): Response {
-  const isOpenAi = /^\/v1(\/|$)/.test(context.req.path);
-  const answer = isOpenAi ? openAiError(status, refused) : problem(status, refused);
+  const answer = OPENAI_PATHS.test(context.req.path)
+    ? openAiError(status, refused)
+    : problem(status, refused);
   if (status === 401) answer.headers.set('www-authenticate', 'Bearer');
   void context.res; // once it exists, the router merges it into the answer: what `context.header()` has set is kept
   return answer;

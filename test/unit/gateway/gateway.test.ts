@@ -70,7 +70,19 @@ describe('the HTTP server', () => {
       status: 404,
       detail: 'there is nothing at /nowhere',
       code: 'NOT_FOUND',
+      hint: "docs/guides/http.md lists the paths; the base URL of OpenAI's clients ends in /v1",
     });
+  });
+
+  it("a client of OpenAI's protocol whose base URL lacks /v1 reads so in its own form", async () => {
+    const { url } = await start();
+    for (const path of ['/chat/completions', '/responses', '/models', '/models/dev']) {
+      const answer = await fetch(`${url}${path}`, { method: 'POST' });
+      const { error } = (await answer.json()) as { error?: { message: string } };
+      expect(answer.status).toBe(404);
+      expect(error?.message).toContain(`there is nothing at ${path} (`);
+      expect(error?.message).toContain('ends in /v1');
+    }
   });
 
   it('every route except the health checks needs a token', async () => {
