@@ -44,7 +44,8 @@ function asSeen(name: string, server: McpServerConfig, seen: ToolServerSummary |
     );
   switch (seen.state) {
     case 'ready': {
-      const tools = plural(seen.tools.length, 'tool');
+      const count = `connected with ${plural(seen.tools.length, 'tool')}`;
+      const tools = seen.tools.length === 0 ? count : `${count}: ${seen.tools.join(', ')}`;
       if (seen.unaccepted)
         return warn(
           `${what} added or changed ${seen.unaccepted.join(', ')} since its tools were accepted: each call waits for approval`,
@@ -52,12 +53,12 @@ function asSeen(name: string, server: McpServerConfig, seen: ToolServerSummary |
         );
       if (seen.leftOut)
         return warn(
-          `connected with ${tools}; left out: ${seen.leftOut.join('; ')}`,
+          `${tools}; left out: ${seen.leftOut.join('; ')}`,
           'agents do without them until the server changes what the reason names: docs/guides/tools-and-approvals.md',
         );
       return seen.tools.length === 0
         ? warn('connected; it offers no tools', `check that ${key} is the right server`)
-        : ok(`connected with ${tools}: ${seen.tools.join(', ')}`);
+        : ok(tools);
     }
     case 'connecting':
       return warn(`${what} is being started`, 'run doctor again: the server has a minute to answer');

@@ -320,7 +320,7 @@ describe('doctor on MCP servers', () => {
     ]);
   });
 
-  it('doctor names the tools of an MCP server that cannot be offered', async () => {
+  it('doctor names the tools of an MCP server, and those that cannot be offered', async () => {
     const leftOut = ['bad: its schema is invalid'];
     const servers = [{ server: 'files', state: 'ready', tools: ['mcp__files__a'], leftOut }];
     const ran = await checked(
@@ -332,7 +332,7 @@ describe('doctor on MCP servers', () => {
       servers: [
         {
           status: 'warn',
-          message: 'connected with 1 tool; left out: bad: its schema is invalid',
+          message: 'connected with 1 tool: mcp__files__a; left out: bad: its schema is invalid',
           fix: expect.stringContaining('agents do without them'),
         },
       ],
