@@ -1,6 +1,7 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { SLUG_PATTERN } from '../../../client/index.ts';
+import { type ParleyClient, ParleyError, SLUG_PATTERN } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { matching, parser } from '../../options/options.ts';
@@ -39,9 +40,13 @@ async function join(
   { command, cwd, idleSeconds }: JoinOptions,
 ): Promise<number> {
   const { io } = context;
+  const directory = resolve(io.workingDirectory, cwd ?? '.');
+  if (!existsSync(directory))
+    throw new ParleyError('USAGE_FILE', `the agent cannot work in ${directory}: it does not exist`, {
+      hint: 'name a folder: --cwd FOLDER',
+    });
   return withDaemon(context, async (client) => {
     const env = Object.fromEntries(Object.entries(io.env).filter(([key]) => !key.startsWith('PARLEY_')));
-    const directory = resolve(io.workingDirectory, cwd ?? '.');
     const { CodingAgent } = await import('../../../acp/index.ts'); // with packages that no other command loads
     const agent = new CodingAgent({
       command: ['/bin/sh', '-c', `exec ${command}`],
@@ -57,6 +62,7 @@ async function join(
     const running = await client.agent(name, (turn) => agent.handle(turn));
     const facts = { agent: name, command, directory };
     context.result(facts, () => `${name} runs \`${command}\` in ${directory}; Ctrl+C ends it`);
+    noteNoTurns(context, client, name).catch(() => {}); // whose user may not ask hears nothing
     await new Promise<void>((done) => {
       const off = io.onSignal(() => {
         off();
@@ -67,4 +73,15 @@ async function join(
     await running.stop();
     return 0;
   });
+}
+
+/** Turns come to an agent of the team with `runtime: bus` only. The program stays: a reload may add it. */
+async function noteNoTurns({ note }: Context, client: ParleyClient, name: string): Promise<void> {
+  const { agents } = await client.request('agents', {});
+  const found = agents.find(({ slug }) => slug === name);
+  if (found?.runtime === 'bus') return;
+  const joinable = agents.filter(({ runtime }) => runtime === 'bus').map(({ slug }) => slug);
+  const why = found ? `${name} has no runtime: bus` : `the team has no agent ${name}`;
+  const those = joinable.length === 0 ? 'no agent has runtime: bus' : `those that can join: ${joinable}`;
+  note(`${why}, so no turn comes here: correct the name, or its file and \`parley reload\` (${those})`);
 }
