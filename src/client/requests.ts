@@ -178,12 +178,12 @@ function describedFailure(
         return [
           'NATS_FORBIDDEN',
           `these credentials may not publish to ${subject}`,
-          'use other credentials, or have the server allow that subject',
+          'use other credentials, give their publisher with --publisher, or have the server allow that subject',
         ];
       return [
         'NATS_FORBIDDEN',
         `these credentials may not receive answers on ${place.subject ?? 'its inbox'}`,
-        'name the inbox of this user: --nats-inbox-prefix, or inboxPrefix (docs/guides/security.md)',
+        'it may have been done all the same. Name the inbox of this user: --nats-inbox-prefix, or inboxPrefix (docs/guides/security.md)',
       ];
     }
     default:
