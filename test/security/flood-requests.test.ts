@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { sha256Of } from '../../src/kernel/index.ts';
 import { shared } from '../support/lifetime.ts';
-import { NOTING } from '../support/project.ts';
+import { NOTING, sharedProject } from '../support/project.ts';
 import { startGuarded } from '../support/server-users.ts';
 
 /** Alice uses the verbs that she has beside `post` as fast as she can: short requests with long answers, or entries of a log. */
@@ -18,6 +18,17 @@ const RATINGS = 3_000;
 const DOWNLOADS = 4_000;
 
 const project = shared(() => startGuarded(NOTING, USERS));
+/** Over HTTP, with the role `post`. */
+const TOKEN = 'post-token-of-alice';
+const overHttp = sharedProject({
+  ...NOTING,
+  settings: {
+    publishers: { alice: { postsPerMinute: 20 } },
+    http: { people: [{ role: 'post', token: `\${ALICE}`, publisher: 'alice' }] },
+  },
+  env: { ALICE: TOKEN },
+  http: true,
+});
 
 async function memory(): Promise<number> {
   const status = await readFile(`/proc/${project.daemon.pid}/status`, 'utf8');
@@ -96,3 +107,20 @@ it('a publisher that rates an answer as fast as it can adds no more entries than
   expect(codes.get('RATE_LIMITED')).toBeGreaterThan(RATINGS / 2);
   expect((await log()).length - length).toBeLessThan(1_300);
 }, 90_000);
+
+it('a publisher copies no more conversations than it may post, though each of its requests continues an earlier response', async () => {
+  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+  const ask = async (input: string, previous?: string) => {
+    const body = JSON.stringify({ model: 'lead', input, previous_response_id: previous });
+    const answer = await fetch(`${overHttp.http}/v1/responses`, { method: 'POST', headers, body });
+    return { ...((await answer.json()) as { id?: string }), status: answer.status };
+  };
+  const { id } = await ask('Hello');
+  expect(await ask('And then?', id)).toMatchObject({ status: 200 });
+  const statuses = [];
+  for (let n = 0; n < 60; n++) statuses.push((await ask(`Or ${n}?`, id)).status);
+  expect(new Set(statuses)).toEqual(new Set([200, 429]));
+  const listed = await fetch(`${overHttp.http}/api/conversations`, { headers });
+  const { conversations } = (await listed.json()) as { conversations: object[] };
+  expect(conversations.length).toBeLessThan(30);
+});

@@ -335,10 +335,11 @@ export class Api {
     return { ...post, meta: post.meta && { ...post.meta } };
   }
 
-  async #fork(request: RequestOf<'fork'>, { isBound }: Caller): Promise<AnswerOf<'fork'>> {
+  async #fork(request: RequestOf<'fork'>, { isBound, mayOperate }: Caller): Promise<AnswerOf<'fork'>> {
     const by = this.#operator(request, isBound);
     const { store } = this.daemon;
-    await forkConversation(request, by, { workers: this.workers, store, room: this.room });
+    const count = mayOperate ? null : (bytes: number) => this.#count(this.#histories, by, bytes);
+    await forkConversation(request, by, { workers: this.workers, store, room: this.room, count });
     return this.#document(request.as);
   }
 
@@ -424,11 +425,16 @@ export class Api {
     caller: Caller,
   ): Promise<AnswerOf<'feedback'>> {
     const by = await this.#posterOf(request, caller);
-    const rating = { publisher: publisherOf(by.id), bytes: 0, takenAt: this.daemon.now() };
-    const waitMs = this.#ratings.count(rating);
-    if (waitMs > 0) throw asError(this.#ratings.tooFast(rating.publisher, waitMs));
+    this.#count(this.#ratings, by, 0);
     await this.#submit(request.conversation, { type: 'feedback', on, value, note, by });
     return { accepted: true };
+  }
+
+  /** Throws if the publisher is over its rate. */
+  #count(limits: PublisherLimits, { id }: Author, bytes: number): void {
+    const publisher = publisherOf(id);
+    const waitMs = limits.count({ publisher, bytes, takenAt: this.daemon.now() });
+    if (waitMs > 0) throw asError(limits.tooFast(publisher, waitMs));
   }
 
   /** The author of a request that a publisher makes about a conversation that exists. */

@@ -20,6 +20,8 @@ interface Parts {
   readonly store: Pick<ConversationStore, 'toolRecords'>;
   /** Bytes of one append. */
   readonly room: number;
+  /** Counts what is copied against the rate of the caller, and throws; null: the caller has none. */
+  readonly count: ((bytes: number) => void) | null;
 }
 
 /**
@@ -29,7 +31,7 @@ interface Parts {
 export async function forkConversation(
   { conversation: from, as, at: asked }: RequestOf<'fork'>,
   by: Author,
-  { workers, store, room }: Parts,
+  { workers, store, room, count }: Parts,
 ): Promise<void> {
   if (as === from)
     throw new ParleyError('BAD_REQUEST', 'the copy needs another id than the conversation (`as`, or --as)');
@@ -44,7 +46,9 @@ export async function forkConversation(
       },
     );
   }
-  for (const batch of batchesOf(entries.slice(0, at + 1), room / 2)) {
+  const copied = entries.slice(0, at + 1);
+  count?.(sizeOf(copied));
+  for (const batch of batchesOf(copied, room / 2)) {
     const copies = await Promise.all(batch.map((entry) => withOutputs(entry, from, as, store)));
     await submit(workers, as, { type: 'copy', entries: copies, from });
   }
