@@ -121,6 +121,7 @@ export const page = fields({
       limited: list(agent),
       /** Stopped agents that have outstanding messages or a node of a run; `resume` continues them. */
       stopped: list(agent),
+      allStopped: z.literal(true).optional().describe('Also those without work'),
       /** Agents that took part, and ids of the first 50 persons who wrote; absent where the list is older than these fields. */
       agents: list(agent).optional(),
       people: list(z.string()).optional(),

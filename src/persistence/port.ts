@@ -90,6 +90,8 @@ export interface ConversationRow {
   readonly waiting: readonly string[];
   readonly limited: readonly string[];
   readonly stopped: readonly string[];
+  /** Absent: not all agents are stopped. */
+  readonly allStopped?: true;
   readonly archived: boolean;
   readonly agents: readonly string[];
   readonly people: readonly string[];

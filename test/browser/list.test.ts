@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
@@ -25,6 +25,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
 
   const { post } = stage;
   const row = (page: Page, title: string) => page.locator('.rows li').filter({ hasText: title });
+  const isWhole = (place: Locator) => place.evaluate((one) => one.scrollWidth <= one.clientWidth);
   const titles = (page: Page) => page.locator('.row .title').allInnerTexts();
 
   itLong('a row has one line of the newest text again as soon as nothing waits', async () => {
@@ -319,6 +320,36 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     expect(await ids.count()).toBe(0);
     await post(again, 'Write slowly about what came back of the returns, please.');
     await until(() => ids.allInnerTexts()).toEqual(['93f844…cdef', '5d0087…cdef']);
+  });
+
+  it('a deletion says what was deleted on the page to which it leads, and no longer on the next one', async () => {
+    await post('gone', 'Words to delete');
+    const page = await stage.look('#/c/gone');
+    await page.getByRole('button', { name: 'More', exact: true }).click();
+    await page.getByRole('button', { name: 'Delete this conversation…' }).press('Enter');
+    await page.getByRole('button', { name: 'Delete', exact: true }).press('Enter');
+    const notice = page.getByRole('alert');
+    await until(() => textOf(notice)).toContain('Deleted: Words to delete');
+    await until(() => page.url()).toMatch(/#\/$/);
+    await page.waitForTimeout(300);
+    expect(await textOf(notice)).toContain('Deleted: Words to delete');
+    await page.evaluate("location.hash = '#/inbox'");
+    await notice.waitFor({ state: 'detached' });
+  });
+
+  it('a row says that all agents are stopped, also where only one of them has work or none has', async () => {
+    const page = await stage.look();
+    for (const id of ['halted', 'posted']) {
+      await post(id, `Words for ${id}`);
+      await row(page, `Noted: Words for ${id}`).waitFor();
+      await stage.api('POST', `conversations/${id}/stop`, { publisher: 'alice' });
+    }
+    await post('posted', 'One more');
+    for (const id of ['halted', 'posted'])
+      await row(page, `Words for ${id}`).getByText('all agents are stopped').waitFor();
+    expect(await isWhole(row(page, 'Words for posted').locator('.waits'))).toBe(true);
+    await stage.api('POST', 'conversations/posted/resume', { publisher: 'alice', agent: 'dev' });
+    await row(page, 'Words for posted').getByText('stopped: Lena Lead').waitFor();
   });
 
   it('the rows stay where they are while one is pressed, so that it opens', async () => {

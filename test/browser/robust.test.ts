@@ -30,11 +30,11 @@ async function writeNastyFile(project: Project): Promise<void> {
   await writeFile(join(project.root, 'project/nasty.md'), NASTY);
 }
 
-/** More than one line. */
-const TOO_LATE = {
-  code: 'TOO_LATE',
-  detail: 'This call does not wait any more: it was answered, or its turn is over',
-  hint: 'Open the conversation to see what became of it.',
+/** More than one line. It is shown as a notice, since it is no refusal of this answer. */
+const BUSY = {
+  code: 'UNAVAILABLE',
+  detail: 'The daemon that works on this conversation does not answer at the moment',
+  hint: 'Try again in a moment, or look at the page of the team and the system.',
 };
 
 /** Where the controls of the page are, outside of a notice. */
@@ -342,6 +342,36 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await stage.endOfTest(/status of 400/);
   });
 
+  it.each([
+    ['beside the list', {}],
+    ['on a phone', { viewport: { width: 390, height: 700 }, hasTouch: true, isMobile: true }],
+  ])('when the connection is lost nothing moves under a hand, %s', async (_, options) => {
+    const cable = await layCable(stage.url);
+    try {
+      await post('still', `last words${PARAGRAPHS.repeat(2)}`, { includeInContext: false });
+      const page = await stage.look('#/c/still', options, cable.url);
+      const last = message(page, 'last words').last().locator('.prose');
+      await last.waitFor();
+      await page.waitForTimeout(500); // it is at the end
+      const controls = [page.locator('.head h2'), page.locator('.people'), page.getByLabel('Message')];
+      const boxes = async () => {
+        const all = await Promise.all([...controls, last].map((one) => one.boundingBox()));
+        return all.map((box) => box && [Math.round(box.y), Math.round(box.height)]);
+      };
+      const before = await boxes();
+      cable.cut();
+      await page.locator('.away', { hasText: 'Not connected' }).waitFor();
+      await page.waitForTimeout(300);
+      expect(await boxes()).toEqual(before);
+      cable.restore();
+      await page.locator('.away').waitFor({ state: 'detached' });
+      expect(await boxes()).toEqual(before);
+      await stage.endOfTest(/net::ERR_/);
+    } finally {
+      await cable.close();
+    }
+  });
+
   it('the console says once that an unreachable daemon did not do what was pressed, and says when it can be repeated', async () => {
     const cable = await layCable(stage.url);
     try {
@@ -400,7 +430,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       await post(conversation, `write it ${conversation}`);
       const page = await stage.look(`#/c/${conversation}`, { viewport: { width, height } });
       const alert = page.getByRole('alert');
-      await page.route('**/api/approvals/*', (route) => route.fulfill({ status: 409, json: TOO_LATE }));
+      await page.route('**/api/approvals/*', (route) => route.fulfill({ status: 503, json: BUSY }));
       for (const hash of [`#/c/${conversation}`, '#/inbox']) {
         await page.evaluate(`location.hash = '${hash}'`);
         if (hash === '#/inbox') await openItem(page, conversation);
@@ -419,7 +449,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
         await alert.waitFor({ state: 'detached' });
         expect(await controlsOf(page)).toEqual(before);
       }
-      await stage.endOfTest(/status of 409/);
+      await stage.endOfTest(/status of 503/);
     },
   );
 

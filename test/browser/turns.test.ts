@@ -64,6 +64,18 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     expect(page.url()).toContain('#/c/one/why/2');
   });
 
+  it('calls a turn that was stopped as the thread does, in the table and in its filter', async () => {
+    await stage.post('halted', 'slowly');
+    await expect
+      .poll(async () => JSON.stringify(await stage.api('GET', 'conversations/halted/entries')))
+      .toContain('turn-started');
+    await stage.api('POST', 'conversations/halted/stop', { publisher: 'alice' });
+    const page = await stage.look('#/turns?outcome=aborted');
+    await page.getByRole('cell', { name: 'stopped', exact: true }).waitFor();
+    expect(await page.getByLabel('Outcome').locator('option:checked').innerText()).toBe('stopped');
+    expect(await page.getByLabel('Outcome').inputValue()).toBe('aborted'); // as the address and the API
+  });
+
   itLong(
     'reads on until a turn fits or all are read, says that it looks, and ends when another filter is chosen',
     async () => {
@@ -133,7 +145,7 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     await talk('other', 'second', 'Noted: second');
     await talk('older', 'third', 'Noted: third');
     const page = await stage.look('#/turns');
-    const links = page.locator('.turn-table tbody a');
+    const links = page.locator('.turn-table tbody td:first-child a');
     await links.nth(2).waitFor();
     const began = await links.evaluateAll((all) => all.map((link) => link.getAttribute('href')));
     expect(began.slice(0, 3).map((link) => /c\/(\w+)/.exec(link ?? '')?.[1])).toEqual([

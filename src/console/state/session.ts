@@ -30,6 +30,9 @@ export interface Notice {
 }
 /** The failure of the last action, or what it did where the page does not show that. */
 export const notice = signal<Notice | null>(null);
+/** The address where it was said: that of the page to which its action has led. */
+export let saidAt = '';
+notice.subscribe(() => (saidAt = location.hash));
 
 /** The daemon does not answer. The page shows it once, not for each request. */
 export const isAway = signal(false);

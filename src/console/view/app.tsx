@@ -1,4 +1,4 @@
-import { useSignalEffect } from '@preact/signals';
+import { signal, useSignalEffect } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { whileVisible } from '../api/browser.ts';
 import { actionOf } from '../state/commands.ts';
@@ -10,7 +10,7 @@ import { keepMarks } from '../state/list.ts';
 import { outbox } from '../state/outbox.ts';
 import { isPaletteOpen, keepSearching, openCommands, openPalette } from '../state/palette.ts';
 import { route } from '../state/route.ts';
-import { access, enter, enterWith, isAway, notice } from '../state/session.ts';
+import { access, enter, enterWith, isAway, notice, saidAt } from '../state/session.ts';
 import { keepSystem } from '../state/system.ts';
 import { RowMenu } from './conversation/conversation-menu.tsx';
 import { ConversationPage } from './conversation/conversation-page.tsx';
@@ -50,8 +50,7 @@ function Console() {
   const { page } = route.value;
   return (
     <>
-      <AwayBanner />
-      <NoticeBar />
+      <Notices />
       <div class={`console at-${page} ${isAway.value ? 'is-away' : ''}`}>
         <Sidebar />
         {page === 'conversation' && <ConversationPage />}
@@ -72,58 +71,69 @@ function Console() {
 }
 
 const NOTICE_MS = 10_000;
+const width = signal(innerWidth);
+addEventListener('resize', () => (width.value = innerWidth));
 
-/** A notice disappears after the next success, on another page, and after a while unless it has the focus. */
-function NoticeBar() {
+/**
+ * That the daemon is away, and what an action did or why it was refused: until the next success, on another page than that to which
+ * the action led, and after a while unless it has the focus.
+ */
+function Notices() {
   const at = route.value;
   const here = at.page === 'conversation' ? at.id : at.page;
   const hide = () => (notice.value = null);
-  useEffect(() => hide, [here]);
-  const hideLate = () => {
-    const isAwaited = isAway.value && notice.value?.isUnreachable;
-    if (!isAwaited && !document.querySelector('.notice :focus')) hide();
-  };
+  useEffect(() => () => saidAt !== location.hash && hide(), [here]);
+  const isRepeatable = () => isAway.value && notice.value?.isUnreachable === true;
+  const hideLate = () => isRepeatable() || document.querySelector('.notice :focus') || hide();
   useTimeout(hideLate, NOTICE_MS, [notice.value]);
   const bar = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(innerWidth);
-  useEffect(() => {
-    const resized = () => setWidth(innerWidth);
-    addEventListener('resize', resized);
-    return () => removeEventListener('resize', resized);
-  }, []);
-  useLayoutEffect(() => makeRoom(bar.current), [notice.value, isAway.value, at, width]);
-  if (!notice.value || (notice.value.isUnreachable && isAway.value)) return null;
-  const { text, hint, undo } = notice.value;
+  const waiting = outbox.value.filter(({ state }) => state === 'waiting').length;
+  useLayoutEffect(() => makeRoom(bar.current), [notice.value, isAway.value, waiting, at, width.value]);
+  const { text, hint, undo } = notice.value ?? {};
   const takeBack = () => {
     hide();
     undo?.();
   };
   return (
-    <div class={`notice text-small breaks ${undo === undefined ? '' : 'done'}`} role="alert" ref={bar}>
-      <p>
-        {text}
-        {hint && <span class="muted">{hint}</span>}
-      </p>
-      {undo && <Button onClick={takeBack}>Undo</Button>}
-      <IconButton icon="close" aria-label="Dismiss" onClick={hide} />
+    <div class="notices text-small breaks" ref={bar}>
+      <div role="status">
+        {isAway.value && (
+          <p class="away">
+            Not connected. Trying again…
+            {isRepeatable() && ' Your last action was not done: repeat it when the daemon answers.'}
+            {waiting === 1 && ' Your message is sent when the daemon answers.'}
+            {waiting > 1 && ` Your ${waiting} messages are sent when the daemon answers.`}
+          </p>
+        )}
+      </div>
+      {text !== undefined && !isRepeatable() && (
+        <div class={`notice ${undo === undefined ? '' : 'done'}`} role="alert">
+          <p>
+            {text}
+            {hint && <span class="muted">{hint}</span>}
+          </p>
+          {undo && <Button onClick={takeBack}>Undo</Button>}
+          <IconButton icon="close" aria-label="Dismiss" onClick={hide} />
+        </div>
+      )}
     </div>
   );
 }
 
-/** What gives room to a notice: the list, and on a phone what scrolls in the page. */
+/** What gives room to notices: the list, and on a phone what scrolls in the page. */
 const ROOMS = '.rows, .thread-frame, .timeline, .inbox-body, .system-body, .turn-table, .start-body';
 
-/** Beside what scrolls, so that a notice covers nothing, and on the side where nothing moves under the pointer. */
-function makeRoom(notice: HTMLElement | null): (() => void) | undefined {
+/** Beside what scrolls, so that they cover nothing, and on the side where nothing moves under the pointer. */
+function makeRoom(notices: HTMLElement | null): (() => void) | undefined {
   const rooms = [...document.querySelectorAll<HTMLElement>(ROOMS)];
   const room = rooms.find((one) => one.checkVisibility());
-  if (!notice || !room || getComputedStyle(notice).position !== 'fixed') return;
+  if (!notices?.offsetHeight || !room || getComputedStyle(notices).position !== 'fixed') return;
   const scrolled = room.querySelector('.thread') ?? room;
   const isAbove = !room.matches('.rows') && scrolled.scrollHeight > scrolled.clientHeight;
   room.style.setProperty('anchor-name', '--room');
   room.style.minHeight = '0'; // else what is below moves in a low window
-  notice.classList.toggle('above', isAbove);
-  const height = notice.offsetHeight;
+  notices.classList.toggle('above', isAbove);
+  const height = notices.offsetHeight;
   room.style[isAbove ? 'marginTop' : 'marginBottom'] = `${height}px`;
   if (isAbove) scrolled.scrollTop += height;
   return () => {
@@ -131,23 +141,6 @@ function makeRoom(notice: HTMLElement | null): (() => void) | undefined {
     room.style.cssText = '';
     if (isAbove) scrolled.scrollTop = scrollTop - height;
   };
-}
-
-function AwayBanner() {
-  const waiting = outbox.value.filter(({ state }) => state === 'waiting').length;
-  return (
-    <div role="status">
-      {isAway.value && (
-        <p class="away text-small">
-          Not connected. Trying again…
-          {notice.value?.isUnreachable &&
-            ' Your last action was not done: repeat it when the daemon answers.'}
-          {waiting === 1 && ' Your message is sent when the daemon answers.'}
-          {waiting > 1 && ` Your ${waiting} messages are sent when the daemon answers.`}
-        </p>
-      )}
-    </div>
-  );
 }
 
 function TokenForm() {

@@ -20,9 +20,13 @@ type Filters = Readonly<
 >;
 
 const NONE: Filters = { agent: '', outcome: '', rated: '', since: '', model: '', tool: '', conversation: '' };
-const OUTCOMES: readonly (TurnRow['outcome'] | [string, string])[] = [
+/** As the thread calls it. */
+const wordOf = (outcome: TurnRow['outcome']) => (outcome === 'aborted' ? 'stopped' : outcome);
+const OUTCOMES: readonly (readonly [value: string, text: string])[] = [
   ['', 'Any outcome'],
-  ...(['running', 'waiting', 'completed', 'failed', 'aborted', 'limited'] as const),
+  ...(['running', 'waiting', 'completed', 'failed', 'aborted', 'limited'] as const).map(
+    (outcome) => [outcome, wordOf(outcome)] as const,
+  ),
 ];
 const SINCE = [
   ['', 'Any time'],
@@ -153,7 +157,7 @@ const COLUMNS: readonly (readonly [
   cell: (row: FoundTurn) => ComponentChildren,
 ])[] = [
   ['Started', undefined, (row) => <Started {...row} />],
-  ['Outcome', undefined, ({ outcome }) => <span class={isBad(outcome) ? 'fault' : ''}>{outcome}</span>],
+  ['Outcome', undefined, (row) => <Outcome {...row} />],
   ['Conversation', 'long breaks', (row) => <Named {...row} />],
   ['Agent', undefined, ({ agent }) => nameOf(agent)],
   ['Model', undefined, ({ models }) => models.join(', ')],
@@ -164,7 +168,9 @@ const COLUMNS: readonly (readonly [
   ['Rated', undefined, ({ rated }) => rated.join(', ')],
 ];
 
-const isBad = (outcome: FoundTurn['outcome']) => outcome === 'failed' || outcome === 'limited';
+const Outcome = ({ outcome }: FoundTurn) => (
+  <span class={outcome === 'failed' || outcome === 'limited' ? 'fault' : ''}>{wordOf(outcome)}</span>
+);
 
 function Started({ conversation, index, answer, startedAt }: FoundTurn) {
   const link = linkTo.panel(conversation, { kind: 'why', index: answer ?? index });

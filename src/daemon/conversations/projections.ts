@@ -50,6 +50,7 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     waiting: withStatus(state, 'waiting'),
     limited: withStatus(state, 'limited'),
     stopped: withStatus(state, 'stopped').filter((slug) => hasWork(state, slug)),
+    ...(isWhollyStopped(state) && { allStopped: true as const }),
     archived: state.archived,
     agents: Object.keys(state.agents).filter((slug) =>
       entries.some((entry) => entry.type === 'turn-started' && entry.agent === slug),
@@ -58,6 +59,10 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     activity: storedActivity(state, entries),
   };
 }
+
+/** No agent was resumed since a stop of all. */
+const isWhollyStopped = ({ stopped, agents }: ConversationState): boolean =>
+  stopped && Object.values(agents).every((agent) => agent.stopped !== false);
 
 /** The explicit title, else the first words of the first message. */
 function titleOf(state: ConversationState, entries: readonly Entry[]): string | null {

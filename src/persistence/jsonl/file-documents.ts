@@ -395,6 +395,7 @@ const row = z.object({
   waiting: texts,
   limited: texts,
   stopped: texts,
+  allStopped: z.literal(true).optional(),
   archived: z.boolean(),
   agents: texts,
   people: texts,

@@ -195,6 +195,23 @@ describe('the activity of a conversation', () => {
     expect(rowOf('c', stateOf(entries), entries).agents).toEqual(['pm']);
   });
 
+  it('the row says that all agents are stopped, until one is resumed', () => {
+    const allStopped = (...more: readonly object[]) => {
+      const entries = log(person, started, ended('completed'), ...more);
+      const row = rowOf('c', stateOf(entries), entries);
+      expect(membersOf('row', JSON.parse(JSON.stringify({ rows: [row] }))).get('c')).toEqual(row);
+      return row.allStopped;
+    };
+    const stop = (agent: string | null) => ({ type: 'agent-stopped', agent, by: 'ann' });
+    const resume = (agent: string | null) => ({ type: 'agent-resumed', agent, by: 'ann' });
+    expect(allStopped()).toBe(undefined);
+    expect(allStopped(stop('pm'))).toBe(undefined);
+    expect(allStopped(stop(null))).toBe(true);
+    expect(allStopped(stop(null), resume('dev'))).toBe(undefined);
+    expect(allStopped(stop(null), resume('dev'), stop('dev'))).toBe(true);
+    expect(allStopped(stop(null), resume(null))).toBe(undefined);
+  });
+
   it('an agent whose running call asks a person waits, until the answer', () => {
     const asked = {
       ...{ type: 'approval-requested', turnId: 't', approvalId: 'a', call: { index: 2, position: 0 } },

@@ -80,7 +80,7 @@ const KINDS: Readonly<Record<Panel['kind'], readonly [tab: string, heading: (nam
 
 const OUTCOMES: Readonly<Record<ForkPoint['outcome'], string>> = {
   answers: 'Messages that have no answer at that entry are answered again in the copy.',
-  aborts: 'The turn of this answer continues after that entry; in the copy it ends as aborted.',
+  aborts: 'The turn of this answer continues after that entry; in the copy it is stopped.',
   waits: 'The copy then waits for a message.',
 };
 

@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
+import { withoutAnsi } from '../../model/format.ts';
 import { DOWNLOADS, download } from '../../state/commands.ts';
 import { forgetRow, rows } from '../../state/conversations.ts';
 import { isNew, label, markRead, markUnread, organized, pin, pins } from '../../state/list.ts';
 import { onlyIn, openPalette } from '../../state/palette.ts';
 import { go, linkTo, route } from '../../state/route.ts';
-import { attempt, isOperator } from '../../state/session.ts';
+import { attempt, isOperator, notice } from '../../state/session.ts';
 import { Button, Confirm, Dialog, Menu, onSubmit, onText } from '../parts/controls.tsx';
 import { Icon } from '../parts/parts.tsx';
 
@@ -63,12 +64,13 @@ function Actions({ id, then, isRenaming = false }: ActionsProps) {
   const [isNaming, rename] = useState(isRenaming);
   const row = rows.value.find((one) => one.id === id);
   const isPinned = pins.value.has(id);
+  const title = row?.title ?? '';
   const remove = async () => {
     if (!(await attempt(() => requests.delete(id)))) return;
     if (route.value.page === 'conversation' && route.value.id === id) go(linkTo.list);
     forgetRow(id);
+    notice.value = { text: `Deleted: ${withoutAnsi(title || id)}`, hint: '', undo: null };
   };
-  const title = row?.title ?? '';
   const field = row && <Rename title={title} onRename={(to) => then(() => label(row, { title: to }))()} />;
   if (isNaming && !isRenaming) return field;
   if (isAsked)

@@ -55,8 +55,7 @@ export function ConversationPage() {
       <main class="page column">
         <Header key={at.id} />
         <People />
-        <ConnectionBar />
-        <ArchivedBar id={at.id} />
+        <StateBar id={at.id} />
         <Runs />
         <WaitingBar />
         <NotShown />
@@ -97,30 +96,22 @@ function WaitingBar() {
 const amount = (count: number, what: string, is: string): string =>
   count === 0 ? '' : `${count} ${what}${count === 1 ? '' : 's'} ${is}`;
 
-/** It is in no list but that of the archive, for all users. */
-function ArchivedBar({ id }: { readonly id: string }) {
-  const row = rows.value.find((one) => one.id === id);
-  if (!row?.archived) return null;
-  return (
-    <p class="connection text-small" role="status">
-      This conversation is archived.{' '}
-      {mayPost.value && (
-        <LinkButton onClick={() => label(row, { archived: false })}>Move it out of the archive</LinkButton>
-      )}
-    </p>
-  );
-}
-
-function ConnectionBar() {
+/** Why it is not followed, or in no list but that of the archive, for all users. */
+function StateBar({ id }: { readonly id: string }) {
   const state = connection.value;
-  const here = useThread();
-  const isDeleted = here && here.thread.entries.length > 0 && deletedIds.value.has(here.id);
-  if (!isDeleted && state.kind !== 'over') return null;
+  const row = rows.value.find((one) => one.id === id);
+  const isDeleted = useThread()?.thread.entries.length !== 0 && deletedIds.value.has(id);
+  const isOver = isDeleted || state.kind === 'over';
+  if (!isOver && !row?.archived) return null;
   return (
     <p class="connection text-small" role="status">
       {isDeleted
         ? `This conversation was deleted.${mayPost.value ? ' Your next message begins a new one.' : ''}`
         : state.kind === 'over' && state.message}
+      {!isOver && 'This conversation is archived. '}
+      {row && !isOver && mayPost.value && (
+        <LinkButton onClick={() => label(row, { archived: false })}>Move it out of the archive</LinkButton>
+      )}
     </p>
   );
 }

@@ -120,11 +120,7 @@ export function Sidebar() {
   );
 }
 
-interface PageLinkProps {
-  readonly page: 'inbox' | 'system';
-  readonly text: string;
-  readonly children: ComponentChildren;
-}
+type PageLinkProps = { page: 'inbox' | 'system'; text: string; children: ComponentChildren };
 
 function PageLink({ page, text, children }: PageLinkProps) {
   const isHere = route.value.page === page;
@@ -372,6 +368,7 @@ function State({ row }: { readonly row: ConversationRow }) {
   if (absent) return <span class="waits">{nameOf(absent.agent)} is not connected</span>;
   if (row.waiting.length > 0) return <span class="waits">{waitOf(row)}</span>;
   if (hasFailed(row)) return <span class="waits failed">failed</span>;
+  if (row.allStopped) return <span class="waits">all agents are stopped</span>;
   if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(nameOf).join(', ')}</span>;
   if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;
   return preview || null;

@@ -366,7 +366,7 @@ function Reason({ answering, mayHaveRun }: Pick<AnswersProps, 'answering'> & Pic
     <input
       aria-label={mayHaveRun ? 'What it returned' : 'Reason'}
       aria-keyshortcuts={mayHaveRun ? 'r' : undefined}
-      placeholder={mayHaveRun ? 'Its result, if you know it' : 'Optional reason for the agent'}
+      placeholder={mayHaveRun ? 'Its result, if known' : 'Reason (optional)'}
       value={answering.reason}
       onInput={onText(answering.setReason)}
     />

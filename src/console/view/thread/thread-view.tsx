@@ -40,22 +40,17 @@ const NEAR_END = 60;
 export function ThreadView() {
   const here = useShown();
   if (!here) return null;
+  const { loaded = 0, length = 0 } = loading.value ?? {};
   return (
     <>
-      <LoadingBar />
+      {length > 0 && (
+        <p class="loading text-small muted" role="status">
+          Loading the older part of {count(length)} entries:{' '}
+          <progress value={loaded} max={length} aria-label="Loaded" />
+        </p>
+      )}
       <Entries here={here} />
     </>
-  );
-}
-
-function LoadingBar() {
-  if (!loading.value) return null;
-  const { loaded, length } = loading.value;
-  return (
-    <p class="loading text-small muted" role="status">
-      Loading the older part of {count(length)} entries:{' '}
-      <progress value={loaded} max={length} aria-label="Loaded" />
-    </p>
   );
 }
 
