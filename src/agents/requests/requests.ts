@@ -11,6 +11,7 @@ import {
   escapeTokens,
   expandTools,
   isConversationTool,
+  Knowledge,
   type MessageEntry,
   offeredBy,
   PERMITS,
@@ -407,8 +408,8 @@ function wireTool(name: string, definition: ToolDefinition | undefined): WireToo
 /**
  * The messages of a request that the session of an agent in another process has not been told: a pure function of the log.
  *
- * MISSED-1 A session was told what the requests contained that it answered. The newest one says up to which entry. A failure is no
- *          answer: the program may never have had the request, or lost it, so it is told again.
+ * MISSED-1 A session was told what the requests contained that it answered: of the entries before the newest one, not those that
+ *          waited for the next turn (V1, V2). A failure is no answer: the program may never have had the request, so it is told again.
  * MISSED-2 Its own messages are never among them. A result is new only after its newest answer: until then its program waited for it.
  * MISSED-3 The prefix is told again if the agent has another definition since: its persona or its colleagues may have changed.
  */
@@ -422,11 +423,14 @@ export function missedBy(
   const answer = newestAnswer(session.id, agent, entries);
   if (answer === null) return undefined;
   const isRedefined = definedAt(agent, entries, answer.index) !== definedAt(agent, entries, entries.length);
+  const told = new Knowledge(agent, { includeCollapsed: true });
+  told.catchUp(entries, answer.upTo + 1);
   const missed = parts.flatMap(({ kind, entries: of, message }, place) => {
     if (kind.includes('prefix')) return isRedefined ? [place] : [];
     if (message.role === 'assistant' || kind.includes('away-block')) return [];
     const from = message.role === 'tool' ? answer.index : answer.upTo;
-    const isNews = of.length === 0 ? kind !== 'bridge' : of.some((index) => index > from);
+    const isNew = (index: number) => index > from || told.isWaiting(index);
+    const isNews = of.length === 0 ? kind !== 'bridge' : of.some(isNew);
     return isNews ? [place] : [];
   });
   return missed.every((place) => parts[place]?.kind === 'marker') ? [] : missed;

@@ -177,6 +177,19 @@ describe('the messages that a session has not been told', () => {
     expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), answer(6, 6, 's1')], REQUEST)).toEqual([5, 6]);
   });
 
+  it('MISSED-1: have what came while the answered turn ran: words of others, and a queued message that starts the next turn', () => {
+    const said = (index: number, to: string[]) =>
+      ({ type: 'message', role: 'user', content: 'x', index, to, author: { kind: 'person' } }) as Entry;
+    const turn = (index: number, trigger: number[]) =>
+      ({ type: 'turn-started', index, agent: 'dev', turnId: `t${index}`, trigger }) as Entry;
+    const log = [said(0, ['dev']), turn(1, [0]), said(2, ['pm']), said(3, ['dev']), answer(4, 1, 's1')];
+    const ended = { type: 'turn-ended', index: 6, agent: 'dev', outcome: 'completed' } as Entry;
+    log.push(answer(5, 4, 's1'), ended, turn(7, [3]));
+    const parts = [part('history', [0]), part('history', [2]), part('away-block', [2]), part('trigger', [3])];
+    expect(missedBy(SESSION, 'dev', log, parts)).toEqual([1, 3]);
+    expect(missedBy(SESSION, 'dev', [...log, answer(8, 7, 's1')], parts)).toEqual([]);
+  });
+
   it('MISSED-1: are told again after a failure: the program may not have had them', () => {
     const failure = { ...answer(6, 6, 's1'), partType: 'error' } as Entry;
     expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), failure], REQUEST)).toEqual([3, 5, 6]);
@@ -184,7 +197,14 @@ describe('the messages that a session has not been told', () => {
 
   it('MISSED-3: the prefix is among them if the agent has another definition since', () => {
     const turn = (index: number, agent: string, definition: string) =>
-      ({ type: 'turn-started', index, agent, definition }) as Entry;
+      ({
+        type: 'turn-started',
+        index,
+        agent,
+        definition,
+        turnId: `t${index}`,
+        trigger: [],
+      }) as unknown as Entry;
     const since = (...turns: Entry[]) => {
       const log = [turn(0, 'dev', 'old'), answer(1, 0, 's1'), ...turns];
       return missedBy(SESSION, 'dev', log, REQUEST);
