@@ -116,7 +116,7 @@ function isJoining({ delivery, brings }: WaitingEntry): boolean {
   return delivery !== 'queue' && !brings;
 }
 
-/** V12: the oldest; if it is to be steered, all that are to be steered. */
+/** V12: the oldest; unless it is queued, with all others that are not. */
 export function nextItems(waiting: WaitingQueue): readonly WaitingEntry[] {
   const { oldest } = waiting;
   if (!oldest) return [];
