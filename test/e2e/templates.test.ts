@@ -4,10 +4,12 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { signalGroup } from '../../src/tools/processes.ts';
 import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage, withDaemon } from '../support/installed.ts';
 import { sharedFolder } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
+import { isAlive } from '../support/mcp-tools.ts';
 import { blocksOf } from '../support/pages.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { hasPython } from '../support/terminal.ts';
@@ -67,6 +69,34 @@ describe.each(templates)('the template %s', (template, [conversation, question, 
       });
     },
   );
+
+  it.runIf(template === 'team')('SIGTERM for `npm start` stops the daemon', async () => {
+    const scriptsOf = async (folder: string) =>
+      JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')).scripts;
+    // As npm does: it starts a shell, and passes signals on to that process alone.
+    const daemon = spawn('/bin/sh', ['-c', (await scriptsOf(project)).start], {
+      cwd: project,
+      env: { ...strangersEnvironment(), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+    const closed = once(daemon, 'close');
+    let output = '';
+    daemon.stdout.on('data', (chunk) => {
+      output += chunk;
+    });
+    try {
+      await expect.poll(() => output).toContain('Parley is up');
+      const pid = Number(/process (\d+)/.exec(output)?.[1]);
+      daemon.kill('SIGTERM');
+      await expect.poll(() => isAlive(pid)).toBe(false);
+    } finally {
+      if (daemon.pid !== undefined) signalGroup(daemon.pid, 'SIGTERM');
+      await closed;
+    }
+    const ofCheckout = await scriptsOf(dirname(dirname(launcher)));
+    for (const script of [ofCheckout.start, ofCheckout.parley]) expect(script).toMatch(/^exec /);
+  });
 
   itLong(`the test of the template ${template} passes`, async () => {
     const { scripts } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));

@@ -139,7 +139,7 @@ describe('a reader who follows a page', { timeout: 300_000 }, () => {
       code: 0,
     });
     await linkPackage(project, dirname(dirname(launcher)));
-    setUp = 'cd ~/my-team\nparley() { node_modules/.bin/parley "$@"; }'; // npm takes half a second for each command
+    setUp = 'cd ~/my-team\nPATH="$PWD/node_modules/.bin:$PATH"'; // npm takes half a second for each command
     const { scripts } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
     await start('daemon', scripts.start);
     expect(readme.filter(({ language }) => language === 'sh')).toHaveLength(2);

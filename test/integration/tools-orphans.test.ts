@@ -35,7 +35,7 @@ describe('the processes that tools started', () => {
   }, 60_000);
 
   it('the watcher does not signal a process id that ended before', async () => {
-    const child = spawn('/bin/sh', ['-c', 'sleep 1000'], { detached: true, stdio: 'ignore' });
+    const child = spawn('/bin/sh', ['-c', 'exec sleep 1000'], { detached: true, stdio: 'ignore' });
     const exited = once(child, 'exit');
     const watch = new OrphanWatch();
     watch.guard(child.pid ?? 0);
