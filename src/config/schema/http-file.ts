@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import { count } from './parameters.ts';
+import { bool, count, text, texts } from './parameters.ts';
 
 /** The sections `nats`, `publishers`, `ingress`, `blobs` and `http` of `parley.yaml` (`schema.ts`). */
 
@@ -24,14 +24,12 @@ export const publisher = z.strictObject({
     .describe(
       'Conversations in which agents work, or wait for approval, because of its posts; null: no limit (default: 1000)',
     ),
-  workflows: z
-    .array(z.string().min(1))
+  workflows: texts
     .optional()
     .describe(
       'Workflows that its posts may start, by id; * is every one. Operators may start any (default: none)',
     ),
-  sessions: z
-    .boolean()
+  sessions: bool
     .optional()
     .describe(
       'The `sessionId` of its posts becomes the session of the agents that they wake. Operators always may (default: true with a managed server, else false)',
@@ -59,8 +57,7 @@ export const blobs = z.strictObject({
   maxBytesPerConversation: count
     .default(2 * 1024 ** 3)
     .describe('Size of all files that the messages of one conversation name'),
-  scan: z
-    .array(z.string().min(1))
+  scan: texts
     .min(1)
     .nullable()
     .default(null)
@@ -68,8 +65,6 @@ export const blobs = z.strictObject({
       'A command and its arguments that each file must pass before it is stored. It gets the path of the file as its last argument and the name in PARLEY_FILE_NAME; exit code 0 accepts, otherwise the sender gets the first line that it prints. null: none',
     ),
 });
-
-const secret = z.string().min(1);
 
 /** An HTTP address without user, query and fragment. */
 const isPlainUrl = (text: string) => /^https?:\/\/[^\s?#@]+$/.test(text) && URL.canParse(text);
@@ -80,10 +75,10 @@ const HOST_FORM = /^(?:\*\.)?(?:[a-z0-9-]{1,63}\.)*(?=[0-9-]*[a-z])[a-z0-9-]{1,6
 export const http = z.strictObject({
   tokens: z
     .strictObject({
-      read: secret.optional().describe('May read everything'),
-      post: secret.optional().describe('May read and post'),
-      approve: secret.optional().describe('May read and answer approvals'),
-      operate: secret.optional().describe('May do everything'),
+      read: text.optional().describe('May read everything'),
+      post: text.optional().describe('May read and post'),
+      approve: text.optional().describe('May read and answer approvals'),
+      operate: text.optional().describe('May do everything'),
     })
     .default({})
     .describe(
@@ -101,32 +96,27 @@ export const http = z.strictObject({
     .array(
       z.strictObject({
         role: z.enum(['read', 'post', 'approve', 'operate']).describe('What the token allows'),
-        token: secret.describe('The token, by reference to a variable'),
+        token: text.describe('The token, by reference to a variable'),
         publisher: z
           .string({ error: "the publisher of requests with this token, such as the person's name: ann" })
           .regex(NAME_PATTERN, PUBLISHER_FORM)
           .describe('The publisher of requests with this token'),
-        name: z
-          .string()
-          .min(1)
+        name: text
           .optional()
           .describe('The name of the person who owns the token; it is bound to the publisher'),
-        stopOnDisconnect: z
-          .boolean()
+        stopOnDisconnect: bool
           .optional()
           .describe('The same for requests with this token (default: http.stopOnDisconnect)'),
       }),
     )
     .default([])
     .describe('Further tokens, one for each person or program'),
-  stopOnDisconnect: z
-    .boolean()
+  stopOnDisconnect: bool
     .default(false)
     .describe(
       'A client of /v1 that disconnects before its answer is complete ends the turns that its request started',
     ),
-  hosts: z
-    .array(z.string().min(1))
+  hosts: texts
     .default([])
     .describe(
       'Host names under which requests are accepted, besides localhost, IP addresses and the listen address',
@@ -173,34 +163,28 @@ export const http = z.strictObject({
 });
 export type HttpFile = z.infer<typeof http>;
 
-const natsFile = z.string().min(1);
-
 export const nats = z.strictObject({
   server: z
-    .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
+    .union([text, texts.min(1)])
     .optional()
     .describe('managed (the default), the URL of a server, or a list of URLs'),
-  user: z.string().min(1).optional().describe('User on that server'),
-  password: secret.optional().describe('By reference to a variable; or use passwordFile'),
-  passwordFile: natsFile.optional().describe('A file that contains the password'),
-  token: secret.optional().describe('By reference to a variable; or use tokenFile'),
-  tokenFile: natsFile.optional().describe('A file that contains the token'),
-  credentials: natsFile.optional().describe('A .creds file'),
-  nkey: natsFile.optional().describe('A file with an nkey seed'),
-  inboxPrefix: z
-    .string()
-    .min(1)
+  user: text.optional().describe('User on that server'),
+  password: text.optional().describe('By reference to a variable; or use passwordFile'),
+  passwordFile: text.optional().describe('A file that contains the password'),
+  token: text.optional().describe('By reference to a variable; or use tokenFile'),
+  tokenFile: text.optional().describe('A file that contains the token'),
+  credentials: text.optional().describe('A .creds file'),
+  nkey: text.optional().describe('A file with an nkey seed'),
+  inboxPrefix: text
     .optional()
     .describe(
       'First part of reply subjects, below _INBOX, as the permissions of this user require (default: _INBOX)',
     ),
   tls: z
     .strictObject({
-      ca: natsFile
-        .optional()
-        .describe('Certificates of the authorities that sign the server certificate (PEM)'),
-      cert: natsFile.optional().describe('Certificate of the client (PEM)'),
-      key: natsFile.optional().describe('Key of that certificate (PEM)'),
+      ca: text.optional().describe('Certificates of the authorities that sign the server certificate (PEM)'),
+      cert: text.optional().describe('Certificate of the client (PEM)'),
+      key: text.optional().describe('Key of that certificate (PEM)'),
     })
     .prefault({})
     .describe('Paths of TLS files'),

@@ -1,5 +1,16 @@
 import { z } from 'zod';
-import { count, fieldName, headerName, KEY_HEADER, parameterKeys, sessionClashes } from './parameters.ts';
+import {
+  count,
+  fieldName,
+  headerName,
+  httpUrl,
+  KEY_HEADER,
+  parameterKeys,
+  positive,
+  sessionClashes,
+  text,
+  texts,
+} from './parameters.ts';
 import { PRESET_NAMES, profileKeys } from './profiles.ts';
 
 /** The shape of one model under `models` of `parley.yaml` (SCHEMA-1, SCHEMA-2). */
@@ -183,8 +194,7 @@ export const modelFileSchema = z
       .describe(
         `The protocol. ${PROVIDER_NAMES.map((name) => `${name}: ${PROVIDERS[name].says}`).join('. ')}. scripted: offline and deterministic (default: openai; with a script and without a key for OpenAI's endpoint, scripted)`,
       ),
-    baseURL: z
-      .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
+    baseURL: httpUrl
       .refine(
         (value) => !/^\w+:\/\/[^/]*@/.test(value),
         'a URL without user and password: put a key into apiKey',
@@ -193,35 +203,27 @@ export const modelFileSchema = z
       .describe(
         `URL of the endpoint, with its version; anthropic adds /v1 to one without (default ${byProvider(({ urlVariable, baseURL }) => `${urlVariable}, else ${baseURL}`)})`,
       ),
-    apiKey: z
-      .string()
-      .min(1)
+    apiKey: text
       .optional()
       .describe(
         `By reference to a variable: \${OPENAI_API_KEY} (default: none with a baseURL, else ${byProvider(({ keyVariable }) => keyVariable)})`,
       ),
-    apiKeys: z
-      .array(z.string().min(1))
+    apiKeys: texts
       .min(2, 'two keys or more; name a single one as apiKey')
       .optional()
       .describe(
         `Instead of apiKey: several keys, by reference to variables; the next one is used when one is refused, or its quota or rate is used up`,
       ),
-    fallback: z
-      .array(z.string().min(1))
+    fallback: texts
       .min(1)
       .optional()
       .describe(
         'Models that answer instead, in this order, when this one is overloaded, out of quota, not reachable or refuses its keys; each with its own fallback after it',
       ),
-    model: z
-      .string()
-      .min(1)
+    model: text
       .optional()
       .describe(`Name of the model at the provider (default ${byProvider(({ model }) => model)})`),
-    script: z
-      .string()
-      .min(1)
+    script: text
       .optional()
       .describe('A YAML file of rules for scripted, relative to this folder (default: the built-in team)'),
     contextTokens: count
@@ -241,16 +243,12 @@ export const modelFileSchema = z
       .describe(
         "Files that the model is shown; other files, and those that its provider refuses, it gets as a line that names them (default: what a known model at its provider's host takes, else none)",
       ),
-    firstTokenSeconds: z
-      .number()
-      .positive()
+    firstTokenSeconds: positive
       .optional()
       .describe(
         `Time limit for the first part of an answer; with stream: false of the whole answer (default: ${DEFAULT_FIRST_TOKEN_SECONDS}; with stream: false only limits.turnSeconds)`,
       ),
-    idleSeconds: z
-      .number()
-      .positive()
+    idleSeconds: positive
       .optional()
       .describe(`Time limit for each next part of an answer (default: ${DEFAULT_IDLE_SECONDS})`),
     profile: z

@@ -7,7 +7,12 @@ import { z } from 'zod';
  * PARAMETERS-2 The value of a header may be a secret: it is never shown. Everything else is shown.
  */
 
+export const bool = z.boolean();
 export const count = z.int().min(1);
+export const positive = z.number().positive();
+export const text = z.string().min(1);
+export const texts = z.array(text);
+export const httpUrl = z.url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' });
 
 /** A token of RFC 9110. */
 const HEADER_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -59,9 +64,7 @@ export const headerName = z
   .regex(HEADER_PATTERN, "a header's name: letters, digits and any of !#$%&'*+.^_`|~-")
   .refine((name) => !USED_HEADERS.includes(name.toLowerCase()), KEY_HEADER);
 
-export const fieldName = z
-  .string()
-  .min(1)
+export const fieldName = text
   .refine((name) => !USED_FIELDS.includes(name), 'a field that requests do not use already')
   .refine((name) => keyOfField(name) === undefined, {
     error: ({ input }) => `a field without a key of its own (use ${keyOfField(String(input))})`,
@@ -100,7 +103,7 @@ export const parameterKeys = {
       'Only anthropic: tokens for reasoning, part of maxOutputTokens, sent as thinking.budget_tokens (default: not sent)',
     ),
   stop: z
-    .union([z.string().min(1), z.array(z.string().min(1)).min(1).max(16)])
+    .union([text, texts.min(1).max(16)])
     .optional()
     .describe('A text, or a list of texts, at which the answer ends (default: not sent)'),
   seed: z

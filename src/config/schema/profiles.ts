@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count } from './parameters.ts';
+import { bool, count } from './parameters.ts';
 
 /**
  * Differences between providers of the same protocol. `docs/guides/model-providers.md` gives the source of each preset's settings.
@@ -13,7 +13,7 @@ function oneOf<const Values extends readonly string[]>(values: Values, says: str
 }
 
 function yesOrNo(says: string) {
-  return z.boolean().optional().describe(`${says} (default: the profile's)`);
+  return bool.optional().describe(`${says} (default: the profile's)`);
 }
 
 /** Overrides of the preset's settings. No defaults: the preset has them (PROFILES-1). */
@@ -50,7 +50,7 @@ export const profileKeys = {
   parallelToolCalls: yesOrNo('false: requests with tools have parallel_tool_calls: false'),
   strictTools: yesOrNo('true: tools whose schema allows it are sent with strict: true'),
   structured: z
-    .union([z.boolean(), z.literal('without-tools')])
+    .union([bool, z.literal('without-tools')])
     .optional()
     .describe(
       "true: the schema of a typed answer is sent as one that the model must follow, if every provider could enforce it; without-tools: only in requests without tools (default: the profile's)",

@@ -3,7 +3,7 @@ import { modeSchema, NAME_PATTERN } from '../../conversation/index.ts';
 import { DURATION_FORM, DURATION_PATTERN, hasVisible, MAX_TIMER_MS } from '../../kernel/index.ts';
 import { blobs, http, ingress, nats, publisher, publisherName } from './http-file.ts';
 import { modelFileSchema } from './model-file.ts';
-import { agentParameters, count } from './parameters.ts';
+import { agentParameters, bool, count, httpUrl, positive, text, texts } from './parameters.ts';
 import { slug, toolName, tools } from './tools-file.ts';
 
 /**
@@ -28,18 +28,16 @@ const contextKeys = {
   contextMaxChars: count
     .nullable()
     .describe('Limit of characters of history in a request; null: as many as fit the window'),
-  summaryModel: z
-    .string()
-    .min(1)
+  summaryModel: text
     .nullable()
     .describe(
       'A key of models: the model that writes summaries of what does not fit; null: an extract is made without a model',
     ),
-  summaryTimeoutMs: z.number().positive().describe('Time limit of a summary; after it, the extract is used'),
-  includeToolResultsInContext: z
-    .boolean()
-    .describe('false: results of tools are shown as [result omitted: recall <index>]'),
-  includeCollapsedUiEventsInContext: z.boolean().describe('true: agents are shown collapsed entries too'),
+  summaryTimeoutMs: positive.describe('Time limit of a summary; after it, the extract is used'),
+  includeToolResultsInContext: bool.describe(
+    'false: results of tools are shown as [result omitted: recall <index>]',
+  ),
+  includeCollapsedUiEventsInContext: bool.describe('true: agents are shown collapsed entries too'),
 };
 
 const context = z.strictObject({
@@ -59,18 +57,14 @@ const limits = z.strictObject({
     .default(16)
     .describe('Handoffs, delegations and nodes in a chain that one message of a person started'),
   modelCallsPerTurn: count.default(50).describe('Model calls of one turn'),
-  turnSeconds: z
-    .number()
-    .positive()
+  turnSeconds: positive
     .default(900)
     .describe('Time limit of one turn; it starts again after each wait for an answer'),
   tokensPerConversation: count
     .nullable()
     .default(null)
     .describe('Input and output tokens together; null: no limit'),
-  usdPerConversation: z
-    .number()
-    .positive()
+  usdPerConversation: positive
     .nullable()
     .default(null)
     .describe('Counts models that have a price; null: no limit'),
@@ -86,12 +80,8 @@ export type LimitsConfig = Readonly<z.infer<typeof limits>>;
 const retry = z
   .strictObject({
     attempts: count.default(4).describe('Number of attempts, the first one included'),
-    baseMs: z
-      .number()
-      .positive()
-      .default(500)
-      .describe('The first pause; each further pause is twice as long'),
-    maxMs: z.number().positive().default(30_000).describe('The longest pause'),
+    baseMs: positive.default(500).describe('The first pause; each further pause is twice as long'),
+    maxMs: positive.default(30_000).describe('The longest pause'),
   })
   .refine((value) => value.maxMs >= value.baseMs, { path: ['maxMs'], error: 'at least baseMs' });
 
@@ -117,8 +107,7 @@ export type RemoteAgentsConfig = Readonly<z.infer<typeof agents>>;
 const telemetry = z.strictObject({
   otlp: z
     .strictObject({
-      endpoint: z
-        .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
+      endpoint: httpUrl
         .nullable()
         .default(null)
         .describe(
@@ -131,15 +120,14 @@ const telemetry = z.strictObject({
     })
     .prefault({})
     .describe('Where traces are sent'),
-  content: z
-    .boolean()
+  content: bool
     .default(false)
     .describe('true: spans contain texts of posts and answers, and arguments and results of tools'),
 });
 export type TelemetryFile = z.infer<typeof telemetry>;
 
 const phase = z.strictObject({
-  description: z.string().min(1).optional().describe('What is done in this phase; shown to agents'),
+  description: text.optional().describe('What is done in this phase; shown to agents'),
   next: z.array(phaseName).optional().describe('Phases that an agent may enter from here'),
 });
 export type PhaseFile = z.infer<typeof phase>;
@@ -159,14 +147,12 @@ export const configFileSchema = z.strictObject({
       'The first part of every NATS subject. Daemons on one server need different prefixes, unless they share their work',
     ),
   models: z
-    .record(z.string().min(1), modelFileSchema)
+    .record(text, modelFileSchema)
     .optional()
     .describe(
       'Models, by the name that agents use (default: gpt-5-mini if OPENAI_API_KEY is set, else the offline scripted model)',
     ),
-  titleModel: z
-    .string()
-    .min(1)
+  titleModel: text
     .nullable()
     .default(null)
     .describe(
@@ -190,8 +176,7 @@ export const configFileSchema = z.strictObject({
         .describe(
           'Publishers that may answer approvals; * is every publisher. Operators always may. Unset: * with a managed server, else none',
         ),
-      ownRequests: z
-        .boolean()
+      ownRequests: bool
         .optional()
         .describe(
           'Whether a publisher may approve a call that answers its own request. Unset: true with a managed server, else false',
@@ -271,24 +256,20 @@ export const agentFileSchema = z.strictObject({
   description: z.string().default('').describe('One line, shown to the other agents'),
   phases: z.array(z.string()).default([]).describe('Phases in which the agent answers'),
   modes: z.array(modeSchema).default([]).describe('Modes in which it answers if no other rule decides'),
-  model: z.string().min(1).default('default').describe('A key of models in parley.yaml'),
+  model: text.default('default').describe('A key of models in parley.yaml'),
   tools: z.array(toolName).default([]).describe('The tools of the agent, and no others'),
   answers: z
-    .union([z.string().min(1), z.record(z.string(), z.unknown())])
+    .union([text, z.record(z.string(), z.unknown())])
     .optional()
     .describe(
       'The JSON Schema of its answers, or the name of a JSON file with it beside the file of the agent (default: any text)',
     ),
-  clientTools: z
-    .boolean()
-    .default(true)
-    .describe('false: no message may bring tools of its own for this agent'),
+  clientTools: bool.default(true).describe('false: no message may bring tools of its own for this agent'),
   runtime: z
     .enum(['local', 'bus', 'acp'])
     .default('local')
     .describe('bus: the agent is a program of yours; acp: a coding agent that the daemon runs'),
-  command: z
-    .array(z.string().min(1))
+  command: texts
     .min(1)
     .optional()
     .describe('With runtime: acp: the program and its arguments; it speaks the Agent Client Protocol'),
@@ -301,9 +282,7 @@ export const agentFileSchema = z.strictObject({
     .record(z.string(), z.string())
     .optional()
     .describe('With runtime: acp: variables of its environment, which may name others as parameters do'),
-  idleSeconds: z
-    .number()
-    .positive()
+  idleSeconds: positive
     .max(MAX_TIMER_MS / 1_000)
     .optional()
     .describe('With runtime: acp: a turn without any sign of it for so long fails (default: 600)'),
@@ -311,9 +290,7 @@ export const agentFileSchema = z.strictObject({
     .enum(['fail', 'wait'])
     .default('fail')
     .describe('What a turn does while the program is not connected (with runtime: bus)'),
-  absentSeconds: z
-    .number()
-    .positive()
+  absentSeconds: positive
     .max(MAX_TIMER_MS / 1_000)
     .optional()
     .describe('How long a turn waits with absent: wait (default: until limits.turnSeconds)'),

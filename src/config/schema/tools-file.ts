@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isConversationTool, SLUG_PATTERN, TOOL_NAME_OR_PATTERN } from '../../conversation/index.ts';
 import { linearPattern, messageOf } from '../../kernel/index.ts';
+import { bool, httpUrl, text } from './parameters.ts';
 
 /** The section `tools` of `parley.yaml` (`schema.ts`). */
 
@@ -19,29 +20,20 @@ export const toolName = z
 
 const mcpServer = z
   .strictObject({
-    command: z.string().min(1).optional().describe('A program that speaks MCP on its standard streams'),
+    command: text.optional().describe('A program that speaks MCP on its standard streams'),
     args: z.array(z.string()).optional().describe('Arguments of that program'),
     env: z.record(z.string(), z.string()).optional().describe('Variables for that program'),
-    url: z
-      .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
-      .optional()
-      .describe('A server that speaks MCP over streamable HTTP'),
+    url: httpUrl.optional().describe('A server that speaks MCP over streamable HTTP'),
     headers: z.record(z.string(), z.string()).optional().describe('Headers of each request to url'),
     oauth: z
       .strictObject({
-        clientId: z
-          .string()
-          .min(1)
+        clientId: text
           .optional()
           .describe(
             'The id of a client that is registered there; default: Parley registers one at each login',
           ),
-        clientSecret: z.string().min(1).optional().describe('Its secret, with clientId'),
-        scope: z
-          .string()
-          .min(1)
-          .optional()
-          .describe('Scopes to ask for; default: those that the server names'),
+        clientSecret: text.optional().describe('Its secret, with clientId'),
+        scope: text.optional().describe('Scopes to ask for; default: those that the server names'),
         authorizationServer: z
           .url({ protocol: /^https?$/, error: 'a URL that begins with https://' })
           .optional()
@@ -50,14 +42,10 @@ const mcpServer = z
       .refine(({ clientId, clientSecret }) => clientId || !clientSecret, 'clientSecret only with clientId')
       .optional()
       .describe('For `parley mcp login`'),
-    unhidden: z
-      .boolean()
+    unhidden: bool
       .optional()
       .describe('true: this program also runs where the data directory cannot be hidden from it'),
-    trustReadOnlyHint: z
-      .boolean()
-      .optional()
-      .describe('true: tools that this server marks as read-only are safe'),
+    trustReadOnlyHint: bool.optional().describe('true: tools that this server marks as read-only are safe'),
   })
   .refine((server) => (server.command === undefined) !== (server.url === undefined), 'either command or url')
   .refine(
@@ -95,7 +83,7 @@ const policyRule = z
       .describe(
         'By argument, a regular expression without lookahead and backreferences. With allow: true it must match the whole argument: ^…$',
       ),
-    allow: z.boolean().describe('true: the call runs without approval. false: the call is refused'),
+    allow: bool.describe('true: the call runs without approval. false: the call is refused'),
   })
   .superRefine(({ allow, match = {} }, context) => {
     for (const [argument, source] of allow ? Object.entries(match) : []) {
@@ -107,9 +95,7 @@ const policyRule = z
   });
 
 export const tools = z.strictObject({
-  project: z
-    .string()
-    .min(1)
+  project: text
     .default('.')
     .describe('The folder of @project/, relative to the working directory of the daemon'),
   mcpServers: z
@@ -131,8 +117,7 @@ export const tools = z.strictObject({
     .describe(
       'The first rule that fits decides whether a call runs; without a rule, risky calls need approval',
     ),
-  unhidden: z
-    .boolean()
+  unhidden: bool
     .default(false)
     .describe(
       'true: where the system cannot hide the data directory from programs, shell and MCP servers run all the same, and can read it and operate the daemon. false: they do not run there',
