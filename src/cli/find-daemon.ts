@@ -71,14 +71,16 @@ function asNamed(context: Context, left: ConnectionFile): ClientOptions {
   return daemons;
 }
 
+/** The context of a command that is connected to a daemon. */
+export interface Connected extends Context, Pick<ParleyClient, 'request'> {
+  readonly client: ParleyClient;
+}
+
 /** Connects, runs the work, and always closes the connection. */
-export async function withDaemon<T>(
-  context: Context,
-  work: (client: ParleyClient) => Promise<T>,
-): Promise<T> {
+export async function withDaemon<T>(context: Context, work: (context: Connected) => Promise<T>): Promise<T> {
   const client = await openDaemon(context);
   try {
-    return await work(client);
+    return await work({ ...context, client, request: client.request.bind(client) });
   } finally {
     await client.close();
   }
@@ -88,11 +90,9 @@ export async function withDaemon<T>(
 export function ask<Given extends readonly unknown[]>(
   act: Act,
   command: Command,
-  work: (context: Context, client: ParleyClient, ...given: Given) => Promise<unknown>,
+  work: (context: Connected, ...given: Given) => Promise<unknown>,
 ): void {
-  act(command, (context, ...given: Given) =>
-    withDaemon(context, (client) => work(context, client, ...given)),
-  );
+  act(command, (context, ...given: Given) => withDaemon(context, (connected) => work(connected, ...given)));
 }
 
 /** Reports an unreachable server as a daemon that does not run. */

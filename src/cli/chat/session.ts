@@ -18,6 +18,7 @@ import {
 import { escapeHidden, hasVisible } from '../../kernel/index.ts';
 import { sendFiles } from '../commands/conversations/file.ts';
 import type { Context } from '../context.ts';
+import type { Connected } from '../find-daemon.ts';
 import { createWaitingApprovals, thoseThatMayAnswer } from '../follow/post-and-wait.ts';
 import type { Actor } from '../options/publisher.ts';
 import { renderAgents, renderState } from '../render/state.ts';
@@ -50,8 +51,7 @@ interface SessionOptions {
  * SESSION-7 An abort stops the agents whose turns are open, and resumes them, except those that another person stopped, too.
  */
 export class ChatSession {
-  readonly #context: Context;
-  readonly #client: ParleyClient;
+  readonly #context: Connected;
   readonly #options: SessionOptions;
   readonly #transcript: Transcript;
   readonly #approvals: ReturnType<typeof createWaitingApprovals>;
@@ -71,17 +71,16 @@ export class ChatSession {
   /** The text that the person was asked about (SESSION-3). */
   #doubtful: string | null = null;
 
-  constructor(context: Context, client: ParleyClient, options: SessionOptions) {
+  constructor(context: Connected, options: SessionOptions) {
     const { palette } = context;
     this.#context = context;
-    this.#client = client;
     this.#options = options;
     const label = (agent: string) => `${voiceOf(agent, palette)(this.#names.get(agent) ?? agent)}: `;
     this.#transcript = new Transcript({ palette, label, details: true });
     const { conversation, isTyped, note } = options;
     const commands = isTyped ? { ...context, command: inChat(context) } : context;
-    this.#approvals = createWaitingApprovals(commands, client, conversation, note);
-    this.#outbox = createOutbox(client, () => this.reach(false));
+    this.#approvals = createWaitingApprovals(commands, conversation, note);
+    this.#outbox = createOutbox(context.client, () => this.reach(false));
   }
 
   /** `speaking`: an answer streams; `awaited`: one is expected; `free`: neither. */
@@ -148,7 +147,7 @@ export class ChatSession {
 
   /** Prints the events until they end. */
   async follow(events: AsyncIterable<FollowEvent>): Promise<void> {
-    const { agents } = await this.#client.request('agents', {});
+    const { agents } = await this.#context.request('agents', {});
     for (const { slug, name } of agents) this.#names.set(slug, name);
     for await (const event of events) await this.#show(event);
     this.#options.print(this.#transcript.close());
@@ -165,15 +164,15 @@ export class ChatSession {
     if (open.length === 0) return false;
     const { conversation, actor } = this.#options;
     const log: Entry[] = [];
-    for (const { agent } of open) await this.#client.request('stop', { conversation, agent, ...actor });
+    for (const { agent } of open) await this.#context.request('stop', { conversation, agent, ...actor });
     const from = Math.min(...open.map(({ since }) => since));
-    for await (const entry of logEntries(this.#client, conversation, from)) log.push(entry);
+    for await (const entry of logEntries(this.#context.client, conversation, from)) log.push(entry);
     for (const { agent, since } of open) {
       const stop = revertibleStop(
         log.filter(({ index }) => index > since),
         agent,
       );
-      if (stop !== null) await this.#client.request('resume', { conversation, agent, stop, ...actor });
+      if (stop !== null) await this.#context.request('resume', { conversation, agent, stop, ...actor });
     }
     return true;
   }
@@ -187,23 +186,20 @@ export class ChatSession {
     line: Exclude<ChatLine, { kind: 'nothing' | 'message' | 'quit' | 'decide' | 'answer' | 'run' }>,
   ): Promise<void> {
     const { conversation, actor } = this.#options;
-    const { palette } = this.#context;
-    const client = this.#client;
+    const { request, palette } = this.#context;
     switch (line.kind) {
       case 'help':
         return this.#result({ help: CHAT_HELP }, ({ help }) => help);
       case 'agents':
-        return this.#result(await client.request('agents', {}), ({ agents }) =>
-          renderAgents(agents, palette),
-        );
+        return this.#result(await request('agents', {}), ({ agents }) => renderAgents(agents, palette));
       case 'phase': {
-        const request = { conversation, phase: line.phase, ...actor };
-        return this.#result(await client.request('phase', request), renderState);
+        const entered = await request('phase', { conversation, phase: line.phase, ...actor });
+        return this.#result(entered, renderState);
       }
       case 'mode':
         return this.#result(await this.#enterMode(line), renderState);
       case 'explain': {
-        const view = await client.request('view', { conversation, agent: line.agent });
+        const view = await request('view', { conversation, agent: line.agent });
         return this.#result(view, (one) => renderView(one, palette));
       }
       case 'file':
@@ -220,7 +216,7 @@ export class ChatSession {
 
   async #attach(path: string): Promise<void> {
     const { isTyped, actor } = this.#options;
-    const send = () => sendFiles(this.#context, this.#client, [path], actor.publisher);
+    const send = () => sendFiles(this.#context, [path], actor.publisher);
     const sent = send().catch((error: unknown) => {
       if (!isTyped || !isUnreachable(error)) throw error;
       return this.#outbox.untilAnswered(send);
@@ -243,7 +239,7 @@ export class ChatSession {
     if (mode === undefined) {
       throw new ParleyError('USAGE', `there is no mode ${line.mode}`, { hint: 'chat, agent or run' });
     }
-    return this.#client.request('mode', { conversation, mode, agent: line.agent, ...actor });
+    return this.#context.request('mode', { conversation, mode, agent: line.agent, ...actor });
   }
 
   #tell(failure: Failure): void {
@@ -269,7 +265,7 @@ export class ChatSession {
 
   async #pending() {
     const { conversation } = this.#options;
-    return (await this.#client.request('approvals', { conversation })).approvals;
+    return (await this.#context.request('approvals', { conversation })).approvals;
   }
 
   #asker(): string {
@@ -283,7 +279,7 @@ export class ChatSession {
     const { conversation, note } = this.#options;
     const agent = this.#asker();
     const { index } = await this.#post(text, { to: [agent] });
-    const { entries } = await this.#client.request('entries', { conversation, from: index + 1, limit: 1 });
+    const { entries } = await this.#context.request('entries', { conversation, from: index + 1, limit: 1 });
     const [result] = entries;
     if (result?.type === 'message' && result.answers?.includes(index)) return;
     note(`${agent} did not wait for an answer any more: your answer is a message to it`);
@@ -307,7 +303,7 @@ export class ChatSession {
     const { approvalId } = chosen;
     const reason = (named ? words.slice(1) : words).join(' ');
     const request = { approvalId, answer, ...(reason && { reason }), ...this.#options.actor };
-    await this.#client.request('answer', request);
+    await this.#context.request('answer', request);
     this.#options.note(`${approvalId}: ${answer}`);
   }
 
@@ -333,14 +329,14 @@ export class ChatSession {
       return parts.length > 0 ? { ...message, parts } : message;
     };
     if (this.isAway && isTyped) this.#mark('kept');
-    const sent = isTyped ? this.#outbox.send(message, whole) : this.#client.post(await whole());
+    const sent = isTyped ? this.#outbox.send(message, whole) : this.#context.client.post(await whole());
     const answer = await sent.catch((error: unknown) => {
       this.#files = [...files, ...this.#files];
       throw error;
     });
     this.#wanted = Number.POSITIVE_INFINITY;
     // Entries of the same batch, such as the result of the answered call, are in the log by now.
-    const state = () => this.#client.request('conversation', { conversation });
+    const state = () => this.#context.request('conversation', { conversation });
     const { length, agents } = await (isTyped ? this.#outbox.untilAnswered(state) : state());
     this.#watch.addOutstanding(answer.index, thoseThatMayAnswer(this.#context, answer, agents, note));
     this.#wanted = length - 1;

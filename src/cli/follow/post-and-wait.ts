@@ -11,7 +11,6 @@ import {
   finishNotice,
   logEntries,
   type MessageEntry,
-  type ParleyClient,
   type PostAnswer,
   type PostMessage,
   type PostOptions,
@@ -21,6 +20,7 @@ import {
   unknownMentionsText,
 } from '../../client/index.ts';
 import type { Context } from '../context.ts';
+import type { Connected } from '../find-daemon.ts';
 import { createSpinner, type Spinner, untilSignal } from '../output/terminal.ts';
 import { approvalLines, questions, requestedApproval } from '../render/entry.ts';
 import { nodesOf } from '../render/state.ts';
@@ -30,12 +30,11 @@ import { Transcript } from '../render/transcript.ts';
 /** Posts a message for `say` and `run`; with `--wait` prints what agents answer. Returns the exit code. */
 
 export async function postOnly(
-  context: Context,
-  client: ParleyClient,
+  context: Connected,
   message: PostMessage,
   options: PostOptions = {},
 ): Promise<number> {
-  const answer = await client.post(message, options);
+  const answer = await context.client.post(message, options);
   context.result(answer, describePost);
   noteIgnored(context, answer);
   return 0;
@@ -57,8 +56,7 @@ function describePost({ conversation, id, index, duplicate, agents, unknownMenti
 
 /** Streams the answers until no turn is running. Of a message that starts a run, the run has to end well for the exit code 0. */
 export async function postAndWait(
-  context: Context,
-  client: ParleyClient,
+  context: Connected,
   message: PostMessage,
   options: PostOptions = {},
 ): Promise<number> {
@@ -68,7 +66,7 @@ export async function postAndWait(
     isPosted = true;
   };
   return untilSignal(context.io, (signal) =>
-    streamAnswers(context, client, message, { ...options, signal, waiting, onPosted }).catch((error) => {
+    streamAnswers(context, message, { ...options, signal, waiting, onPosted }).catch((error) => {
       if (signal.aborted) return interrupted(context, message.conversation, isPosted);
       throw error;
     }),
@@ -83,20 +81,19 @@ interface Waited extends PostOptions {
 }
 
 async function streamAnswers(
-  context: Context,
-  client: ParleyClient,
+  context: Connected,
   message: PostMessage,
   { waiting, onPosted, ...options }: Waited,
 ): Promise<number> {
   const { conversation } = message;
   waiting.show('posting');
-  const { answer, events } = await postAndFollow(client, message, options);
+  const { answer, events } = await postAndFollow(context.client, message, options);
   onPosted();
   noteIgnored(context, answer);
   const watch = createTurnWatch();
   const unknown = unknownMentionsText(answer.unknownMentions);
   if (unknown && !context.json) context.note(`parley: ${unknown}`);
-  watch.addOutstanding(answer.index, await agentsThatMayAnswer(context, client, answer));
+  watch.addOutstanding(answer.index, await agentsThatMayAnswer(context, answer));
   const output = context.json ? jsonLines(context) : spokenText(context, answer, waiting);
   let ended: EntryOf<'run-ended'> | undefined; // the first one: one run is active at a time
   const event = (one: FollowEvent): void => {
@@ -106,8 +103,8 @@ async function streamAnswers(
   const noteAsking = createAskingNotes(context, conversation);
   try {
     const show = { ...output, event };
-    const answered = await showUntilSettled(events, watch, show, client, answer, context, noteAsking);
-    const asking = answered === null ? [] : await showOpenQuestions(context, client, conversation, answered);
+    const answered = await showUntilSettled(context, answer, events, watch, show, noteAsking);
+    const asking = answered === null ? [] : await showOpenQuestions(context, conversation, answered);
     noteAsking([...asking, ...watch.asking]);
   } finally {
     waiting.hide();
@@ -116,13 +113,12 @@ async function streamAnswers(
   }
   const code = outcome(context, conversation, watch, options.signal);
   if (message.workflow === undefined || options.signal.aborted) return code;
-  return runOutcome(context, client, message, ended);
+  return runOutcome(context, message, ended);
 }
 
 /** A run ends well if one of its nodes ended it. */
 async function runOutcome(
-  context: Context,
-  client: ParleyClient,
+  context: Connected,
   { conversation, workflow }: PostMessage,
   ended: EntryOf<'run-ended'> | undefined,
 ): Promise<number> {
@@ -131,8 +127,8 @@ async function runOutcome(
     context.note(`parley: the run of ${workflow} ended: ${ended.outcome}${summary}`);
     return ended.turnId === undefined ? 1 : 0;
   }
-  const { run } = await client.request('conversation', { conversation });
-  const { approvals } = await client.request('approvals', { conversation });
+  const { run } = await context.request('conversation', { conversation });
+  const { approvals } = await context.request('approvals', { conversation });
   if (approvals.length > 0) {
     const ids = approvals.map(({ approvalId }) => approvalId).join(', ');
     context.note(
@@ -147,35 +143,30 @@ async function runOutcome(
   return 1;
 }
 
-async function agentsThatMayAnswer(
-  context: Context,
-  client: ParleyClient,
-  answer: PostAnswer,
-): Promise<readonly string[]> {
+async function agentsThatMayAnswer(context: Connected, answer: PostAnswer): Promise<readonly string[]> {
   if (answer.agents.length === 0) return [];
-  const { agents } = await client.request('conversation', { conversation: answer.conversation });
+  const { agents } = await context.request('conversation', { conversation: answer.conversation });
   return thoseThatMayAnswer(context, answer, agents, (text) => context.note(text));
 }
 
 /** The length of the log if no turn is running, else null. */
-async function restingLength(client: ParleyClient, conversation: string): Promise<number | null> {
+async function restingLength({ client }: Connected, conversation: string): Promise<number | null> {
   const { length, agents } = await client.request('conversation', { conversation });
   return Object.values(agents).some(({ status }) => status === 'running') ? null : length;
 }
 
 /** Returns the index of the entry with the question that the message answers, if any. */
 async function showUntilSettled(
+  context: Connected,
+  answer: PostAnswer,
   events: AsyncGenerator<FollowEvent, void, undefined>,
   watch: TurnWatch,
   show: Show,
-  client: ParleyClient,
-  answer: PostAnswer,
-  context: Context,
   noteAsking: (agents: readonly string[]) => void,
 ): Promise<number | null> {
-  const lengthAtRest = () => restingLength(client, answer.conversation);
+  const lengthAtRest = () => restingLength(context, answer.conversation);
   let answered: number | null = null;
-  const waiting = createWaitingApprovals(context, client, answer.conversation, context.note);
+  const waiting = createWaitingApprovals(context, answer.conversation, context.note);
   // Earlier pending questions, for example of the same turn, are not among the followed events.
   let rest = await lengthAtRest();
   // Read at least up to the message itself, also when no agent answers it.
@@ -213,14 +204,13 @@ function createAskingNotes(context: Context, conversation: string): (agents: rea
 
 /** Prints the unanswered questions of the entry at this index; returns the agents that wait for an answer. */
 async function showOpenQuestions(
-  context: Context,
-  client: ParleyClient,
+  context: Connected,
   conversation: string,
   index: number,
 ): Promise<readonly string[]> {
   let asked: MessageEntry | undefined;
   const answered = new Set<number>();
-  for await (const entry of logEntries(client, conversation, index)) {
+  for await (const entry of logEntries(context.client, conversation, index)) {
     if (entry.type !== 'message') continue;
     if (entry.index === index) asked = entry;
     else if (entry.call?.index === index) answered.add(entry.call.position);
@@ -347,8 +337,7 @@ export function thoseThatMayAnswer(
 
 /** Prints the pending approvals of one conversation, each once, with the commands that answer it. */
 export function createWaitingApprovals(
-  { command }: Context,
-  client: ParleyClient,
+  { client, command }: Connected,
   conversation: string,
   note: (text: string) => void,
 ) {

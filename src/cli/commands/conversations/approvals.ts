@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
-import { type ParleyClient, ParleyError, type RequestOf } from '../../../client/index.ts';
+import { ParleyError, type RequestOf } from '../../../client/index.ts';
 import { parseJson, readArguments } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { ask, withDaemon } from '../../find-daemon.ts';
+import { ask, type Connected, withDaemon } from '../../find-daemon.ts';
 import { conversationId } from '../../options/options.ts';
 import {
   type ActorOptions,
@@ -64,8 +64,8 @@ export function addApprovals(program: Command, act: Act): void {
   ]);
 }
 
-async function list(context: Context, client: ParleyClient, conversation: string | undefined): Promise<void> {
-  const { approvals, more } = await client.request('approvals', { conversation });
+async function list(context: Connected, conversation: string | undefined): Promise<void> {
+  const { approvals, more } = await context.request('approvals', { conversation });
   for (const approval of approvals)
     context.result(approval, (one) => approvalLines(one, context.command).join('\n'));
   if (more) context.note(`${more} more are pending: name a conversation, or answer some of these`);
@@ -98,7 +98,7 @@ function resolution({ result, rerun, failed }: AnswererOptions): Answer {
 }
 
 function give(context: Context, approvalId: string, who: AnswererOptions, answer: Answer): Promise<void> {
-  return withDaemon(context, async (client) => {
+  return withDaemon(context, async ({ client }) => {
     const { publisher, ...author } = actorOf(context, who);
     const request = { approvalId, ...author, ...(who.operator ? {} : { publisher }), ...answer };
     const accepted = await client.request('answer', request).catch((error: unknown) => {

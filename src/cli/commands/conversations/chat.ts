@@ -12,7 +12,7 @@ import { decodeUtf8 } from '../../../kernel/index.ts';
 import { ChatSession } from '../../chat/session.ts';
 import { createPaste, createScreen, type Paste } from '../../chat/terminal.ts';
 import type { Act, Context } from '../../context.ts';
-import { ask } from '../../find-daemon.ts';
+import { ask, type Connected } from '../../find-daemon.ts';
 import { conversationId, quoted } from '../../options/options.ts';
 import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
 import { plural, printable, renderFailure } from '../../render/text.ts';
@@ -31,34 +31,29 @@ export function addChat(program: Command, act: Act): void {
     .command('chat')
     .description('talk in the terminal; piped in, each line is a message that waits for its answer')
     .argument('[conversation]', 'its id', conversationId, DEFAULT_CONVERSATION);
-  ask(act, addActorOptions(added), (context, client, conversation: string, options: ActorOptions) => {
+  ask(act, addActorOptions(added), (context, conversation: string, options: ActorOptions) => {
     const typed = context.io.stdin.isTTY === true && context.io.stdout.isTTY === true && !context.json;
     const talk = typed ? chatOnTerminal : chatFromPipe;
-    return talk(context, client, conversation, actorOf(context, options));
+    return talk(context, conversation, actorOf(context, options));
   });
 }
 
-async function chatFromPipe(
-  context: Context,
-  client: ParleyClient,
-  conversation: string,
-  actor: Actor,
-): Promise<number> {
-  const session = new ChatSession(context, client, {
+async function chatFromPipe(context: Connected, conversation: string, actor: Actor): Promise<number> {
+  const session = new ChatSession(context, {
     conversation,
     actor,
     print: context.write,
     note: context.note,
   });
-  const from = await logLength(client, conversation);
+  const from = await logLength(context.client, conversation);
   if (from > 0) {
-    for await (const entry of logEntries(client, conversation, Math.max(0, from - OPEN_WITHIN))) {
+    for await (const entry of logEntries(context.client, conversation, Math.max(0, from - OPEN_WITHIN))) {
       if (entry.index < from) session.recall(entry);
     }
   }
   // Created last: lines that arrive before the iteration are lost. Latin-1: one character is one byte until a line is whole.
   const input = createInterface({ input: context.io.stdin.setEncoding('latin1'), terminal: false });
-  const scope = followIn(context, client, session, { conversation, from });
+  const scope = followIn(context, session, { conversation, from });
   scope.onEnd(() => input.close());
   try {
     let number = 0;
@@ -83,15 +78,10 @@ function notUtf8(line: number): ParleyError {
   });
 }
 
-async function chatOnTerminal(
-  context: Context,
-  client: ParleyClient,
-  conversation: string,
-  actor: Actor,
-): Promise<number> {
+async function chatOnTerminal(context: Connected, conversation: string, actor: Actor): Promise<number> {
   const { io, palette } = context;
-  const length = await logLength(client, conversation);
-  const history = await ownMessages(client, conversation, { actor, length });
+  const length = await logLength(context.client, conversation);
+  const history = await ownMessages(context.client, conversation, { actor, length });
   const prompt = palette.dim('> ');
   const input = createInterface({ input: io.stdin, output: io.stdout, prompt, history });
   input.on('error', () => {}); // `readLines` reports it; a closed terminal fails again on close
@@ -104,7 +94,7 @@ async function chatOnTerminal(
     screen.note(text);
     screen.show(session.floor);
   };
-  const session = new ChatSession(context, client, {
+  const session = new ChatSession(context, {
     conversation,
     actor,
     print: show,
@@ -112,7 +102,7 @@ async function chatOnTerminal(
     isTyped: true,
   });
   screen.print(palette.dim(`${conversation} · /help lists the commands · Ctrl-D leaves\n`));
-  const scope = followIn(context, client, session, { conversation, from: Math.max(0, length - LOOK_BACK) });
+  const scope = followIn(context, session, { conversation, from: Math.max(0, length - LOOK_BACK) });
   scope.onEnd(() => input.close());
   const paste = createPaste(io, input, (lines) =>
     note(palette.dim(`${lines} lines pasted · Enter sends them as one message · Ctrl-C discards them`)),
@@ -225,15 +215,14 @@ function leaveOnSecondInterrupt(
 
 /** Follows the conversation until `end`. `onEnd` is called when it ends by itself. */
 function followIn(
-  context: Context,
-  client: ParleyClient,
+  context: Connected,
   session: ChatSession,
   { conversation, from }: { conversation: string; from: number },
 ) {
   const abort = new AbortController();
   const release = context.io.onSignal(() => abort.abort());
   const ended = session.follow(
-    client.follow(conversation, {
+    context.client.follow(conversation, {
       from,
       signal: abort.signal,
       onReachable: (isReachable) => session.reach(isReachable),

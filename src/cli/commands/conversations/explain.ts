@@ -149,7 +149,8 @@ async function viewReader(
   { config: folder }: ExplainOptions,
 ): Promise<ReadView> {
   if (context.options.data === undefined) {
-    return (request) => withDaemon(context, (client) => client.request('view', { conversation, ...request }));
+    return (request) =>
+      withDaemon(context, ({ client }) => client.request('view', { conversation, ...request }));
   }
   const config = await loadConfig(context, folder);
   context.note(`configuration: ${config.directory}`); // the request depends on it

@@ -13,16 +13,15 @@ import {
   ParleyError,
 } from '../../../client/index.ts';
 import { errnoOf, messageOf, visibleText } from '../../../kernel/index.ts';
-import type { Act, Context } from '../../context.ts';
-import { ask } from '../../find-daemon.ts';
+import type { Act } from '../../context.ts';
+import { ask, type Connected } from '../../find-daemon.ts';
 import { matching, ofConversation } from '../../options/options.ts';
 
 /** Sends files with a message, and saves those of a conversation. */
 
 /** Uploads the files of these paths, in order. */
 export async function sendFiles(
-  { io }: Context,
-  client: ParleyClient,
+  { io, client }: Connected,
   paths: readonly string[],
   publisher: string,
 ): Promise<FilePart[]> {
@@ -57,18 +56,14 @@ export function addFile(program: Command, act: Act): void {
   const added = ofConversation(program, 'file', 'save a file of a conversation')
     .argument('<hash>', 'as in @blob/3fa98c01be22, or the whole SHA-256', hashDigits)
     .option('--out <path>', 'where; - is stdout (default: its name, in this folder)');
-  ask(
-    act,
-    added,
-    async (context, client, conversation: string, hash: string, { out }: { readonly out?: string }) => {
-      const file = await findFile(client, conversation, hash.replace('@blob/', ''));
-      const bytes = Readable.from(client.download(conversation, file.sha256));
-      if (out === '-') return pipeline(bytes, context.io.stdout, { end: false });
-      const path = resolve(context.io.workingDirectory, out ?? savedName(file));
-      await save(bytes, path);
-      context.result({ ...file, path }, () => `${visibleText(path)}: ${fileLine(file)}`);
-    },
-  );
+  ask(act, added, async (context, conversation: string, hash: string, { out }: { readonly out?: string }) => {
+    const file = await findFile(context.client, conversation, hash.replace('@blob/', ''));
+    const bytes = Readable.from(context.client.download(conversation, file.sha256));
+    if (out === '-') return pipeline(bytes, context.io.stdout, { end: false });
+    const path = resolve(context.io.workingDirectory, out ?? savedName(file));
+    await save(bytes, path);
+    context.result({ ...file, path }, () => `${visibleText(path)}: ${fileLine(file)}`);
+  });
 }
 
 async function findFile(client: ParleyClient, conversation: string, digits: string): Promise<FilePart> {

@@ -26,8 +26,8 @@ const SHOWN_WAITS = 2;
 
 export function addLs(program: Command, act: Act): void {
   const added = program.command('ls').description('list the conversations');
-  ask(act, added, async (context, client) => {
-    const { rows, unanswered } = await allConversations(client);
+  ask(act, added, async (context) => {
+    const { rows, unanswered } = await allConversations(context.client);
     if (context.json) for (const row of rows) context.value(row);
     else if (rows.length === 0)
       context.note(`no conversations yet: start one with \`${context.command('chat')}\``);
@@ -127,12 +127,12 @@ export function addTurns(program: Command, act: Act): void {
     .option('--since <time>', 'only turns from this time on: 2026-01-31, or with a time of day', pointInTime)
     .option('--limit <n>', 'at most this many turns', wholeNumber, 100)
     .option('--csv', 'print comma-separated values');
-  ask(act, added, async (context, client, { in: conversation, limit, csv, ...filters }: TurnsOptions) => {
+  ask(act, added, async (context, { in: conversation, limit, csv, ...filters }: TurnsOptions) => {
     const turns: FoundTurn[] = [];
     let after: string | null | undefined;
     do {
       const asked = { conversation, ...filters, limit: Math.min(500, limit - turns.length) };
-      const page = await client.request('turns', { ...asked, ...(after && { after }) });
+      const page = await context.request('turns', { ...asked, ...(after && { after }) });
       turns.push(...page.turns);
       after = page.next;
     } while (after !== null && turns.length < limit);
@@ -182,24 +182,20 @@ export function addSearch(program: Command, act: Act): void {
     )
     .option('--before <time>', 'only messages before this time', pointInTime)
     .option('--limit <n>', 'at most this many messages (default: 20)', wholeNumber);
-  ask(
-    act,
-    added,
-    async (context, client, words: string[], { in: conversation, ...options }: SearchOptions) => {
-      if (words.join('').trim() === '')
-        throw new ParleyError('USAGE', 'there is no word to search for', {
-          hint: 'parley search WORD …',
-        });
-      const found = await client.request('search', { q: words.join(' '), conversation, ...options });
-      const { hits, pending, incomplete = [] } = found;
-      if (context.json || hits.length > 0) context.result(found, () => renderFound(hits, context.palette));
-      else context.note('no message has these words');
-      if (pending > 0)
-        context.note(`the index is being built: ${pending} conversations are missing; search again soon`);
-      if (incomplete.length > 0)
-        context.note(`the answer may be incomplete: no answer from daemon ${incomplete.join(', ')}`);
-    },
-  );
+  ask(act, added, async (context, words: string[], { in: conversation, ...options }: SearchOptions) => {
+    if (words.join('').trim() === '')
+      throw new ParleyError('USAGE', 'there is no word to search for', {
+        hint: 'parley search WORD …',
+      });
+    const found = await context.request('search', { q: words.join(' '), conversation, ...options });
+    const { hits, pending, incomplete = [] } = found;
+    if (context.json || hits.length > 0) context.result(found, () => renderFound(hits, context.palette));
+    else context.note('no message has these words');
+    if (pending > 0)
+      context.note(`the index is being built: ${pending} conversations are missing; search again soon`);
+    if (incomplete.length > 0)
+      context.note(`the answer may be incomplete: no answer from daemon ${incomplete.join(', ')}`);
+  });
 }
 
 type Hit = AnswerOf<'search'>['hits'][number];

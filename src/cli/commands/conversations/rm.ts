@@ -1,13 +1,8 @@
 import type { Command } from 'commander';
-import {
-  type ConversationSummary,
-  type DeletionAnswer,
-  type ParleyClient,
-  ParleyError,
-} from '../../../client/index.ts';
+import { type ConversationSummary, type DeletionAnswer, ParleyError } from '../../../client/index.ts';
 import { isOverdue } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { withDaemon } from '../../find-daemon.ts';
+import { type Connected, withDaemon } from '../../find-daemon.ts';
 import { conversationId, duration } from '../../options/options.ts';
 import { confirms } from '../../output/terminal.ts';
 import { renderTable } from '../../render/text.ts';
@@ -37,27 +32,19 @@ export function addRm(program: Command, act: Act): void {
       throw new ParleyError('USAGE', 'name one conversation, or an age', {
         hint: '`parley rm demo`   or   `parley rm --older-than 90d --dry-run`',
       });
-    return withDaemon(context, (client) =>
+    return withDaemon(context, (connected) =>
       conversation === undefined
-        ? removeOld(context, client, { dryRun, yes, olderThan: olderThan ?? 0 })
-        : remove(context, client, { conversation }),
+        ? removeOld(connected, { olderThan, dryRun, yes })
+        : remove(connected, { conversation }),
     );
   });
 }
 
 /** The daemon checks each one again and keeps those in use. */
-async function removeOld(
-  context: Context,
-  client: ParleyClient,
-  {
-    olderThan,
-    dryRun = false,
-    yes = false,
-  }: { olderThan: number; dryRun?: boolean | undefined; yes?: boolean | undefined },
-): Promise<void> {
+async function removeOld(context: Connected, { olderThan = 0, dryRun, yes }: RmOptions): Promise<void> {
   const now = Date.now();
   const lastEntryBefore = new Date(now - olderThan).toISOString();
-  const rows = await olderRows(client, lastEntryBefore);
+  const rows = await olderRows(context, lastEntryBefore);
   if (dryRun && context.json) for (const row of rows) context.value(row);
   if (rows.length === 0) context.note('no conversation is older than that, except those in use');
   else if (!context.json && (dryRun || !yes)) context.line(table(context, rows));
@@ -72,7 +59,7 @@ async function removeOld(
     context.note('nothing is deleted');
     return;
   }
-  for (const { id } of rows) await remove(context, client, { conversation: id, lastEntryBefore });
+  for (const { id } of rows) await remove(context, { conversation: id, lastEntryBefore });
 }
 
 const NO_TERMINAL = {
@@ -93,17 +80,16 @@ function doubt(now: number): ParleyError {
 }
 
 async function remove(
-  context: Context,
-  client: ParleyClient,
+  context: Connected,
   request: { readonly conversation: string; readonly lastEntryBefore?: string },
 ): Promise<void> {
-  const answer = await client.request('delete', request);
+  const answer = await context.request('delete', request);
   const { conversation } = request;
   const value = request.lastEntryBefore ? { conversation, ...answer } : answer;
   context.result(value, () => erasedText(conversation, answer).join('\n'));
 }
 
-async function olderRows(client: ParleyClient, lastEntryBefore: string): Promise<ConversationSummary[]> {
+async function olderRows({ client }: Connected, lastEntryBefore: string): Promise<ConversationSummary[]> {
   const { rows } = await allConversations(client);
   const limit = Date.parse(lastEntryBefore);
   return rows.filter(({ updatedAt, running, waiting, stopped = [] }) => {

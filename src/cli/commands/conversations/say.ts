@@ -17,7 +17,7 @@ import {
   parseJson,
 } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { withDaemon } from '../../find-daemon.ts';
+import { type Connected, withDaemon } from '../../find-daemon.ts';
 import { postAndWait, postOnly } from '../../follow/post-and-wait.ts';
 import { conversationId, listOf } from '../../options/options.ts';
 import { type ActorOptions, actorOf, addActorOptions, withOperator } from '../../options/publisher.ts';
@@ -60,12 +60,12 @@ export function addSay(program: Command, act: Act): void {
     const isWordless = file.length > 0 && words.length === 0;
     const schema = options.schema === undefined ? undefined : await schemaIn(options.schema);
     const content = isWordless ? '' : await textOf(context, words, 'say CONVERSATION');
-    return withDaemon(context, async (client) => {
-      await refuseNoSlug(client, to);
+    return withDaemon(context, async (connected) => {
+      await refuseNoSlug(connected.client, to);
       const actor = actorOf(context, options);
-      const parts = file.length > 0 ? await sendFiles(context, client, file, actor.publisher) : undefined;
+      const parts = file.length > 0 ? await sendFiles(connected, file, actor.publisher) : undefined;
       const message = { conversation, content, parts, to, id, delivery, sessionId, schema, ...actor };
-      return post(context, client, message, options);
+      return post(connected, message, options);
     });
   });
 }
@@ -84,13 +84,8 @@ async function schemaIn(path: string): Promise<Readonly<Record<string, unknown>>
 const collected = (path: string, before: readonly string[] = []) => [...before, path];
 const slugs = listOf('slugs of agents');
 
-function post(
-  context: Context,
-  client: ParleyClient,
-  message: PostMessage,
-  { wait, operator }: PostingOptions,
-): Promise<number> {
-  return (wait ? postAndWait : postOnly)(context, client, message, operator ? { asOperator: true } : {});
+function post(context: Connected, message: PostMessage, { wait, operator }: PostingOptions): Promise<number> {
+  return (wait ? postAndWait : postOnly)(context, message, operator ? { asOperator: true } : {});
 }
 
 /** The words, or with `-` the text on stdin. */
@@ -143,9 +138,9 @@ export function addRun(program: Command, act: Act): void {
     const content = await textOf(context, words, 'run WORKFLOW');
     const { conversation = createIdSource()(), id } = options;
     const message: PostMessage = { conversation, content, workflow, id, ...actorOf(context, options) };
-    return withDaemon(context, async (client) => {
+    return withDaemon(context, async (connected) => {
       if (options.wait) context.note(`conversation ${conversation}`);
-      return post(context, client, message, options).catch((error: unknown) => {
+      return post(connected, message, options).catch((error: unknown) => {
         throw withOperator(error);
       });
     });

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { type Entry, logEntries, logLength, type ParleyClient } from '../../../client/index.ts';
+import { type Entry, logEntries, logLength } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { ask } from '../../find-daemon.ts';
+import { ask, type Connected } from '../../find-daemon.ts';
 import { conversationId, entryIndex, ofConversation } from '../../options/options.ts';
 import { untilSignal } from '../../output/terminal.ts';
 import { renderCosts, renderUsage } from '../../render/cost.ts';
@@ -15,19 +15,15 @@ export function addShow(program: Command, act: Act): void {
   const added = ofConversation(program, 'show', 'print the log of a conversation')
     .option('--from <index>', 'begin at this entry', entryIndex, 0)
     .option('--cost', 'with the usage of each model call, and the sum for each agent');
-  ask(
-    act,
-    added,
-    async (context, client, conversation: string, options: { from: number; cost?: boolean }) => {
-      const { from, cost = false } = options;
-      // A conversation that does not exist is an error, not an empty log.
-      const { metadata, length } = await client.request('conversation', { conversation });
-      if (from > length) context.note(logEnd(conversation, length));
-      for await (const entry of logEntries(client, conversation, from))
-        context.result(entry, (one) => shown(one, context, cost));
-      if (cost && !context.json) context.line(`\n${renderCosts(metadata.usage, context.palette.dim)}`);
-    },
-  );
+  ask(act, added, async (context, conversation: string, options: { from: number; cost?: boolean }) => {
+    const { from, cost = false } = options;
+    // A conversation that does not exist is an error, not an empty log.
+    const { metadata, length } = await context.request('conversation', { conversation });
+    if (from > length) context.note(logEnd(conversation, length));
+    for await (const entry of logEntries(context.client, conversation, from))
+      context.result(entry, (one) => shown(one, context, cost));
+    if (cost && !context.json) context.line(`\n${renderCosts(metadata.usage, context.palette.dim)}`);
+  });
 }
 
 function shown(entry: Entry, { palette }: Context, withCost: boolean): string {
@@ -41,10 +37,10 @@ function shown(entry: Entry, { palette }: Context, withCost: boolean): string {
 
 export function addRecord(program: Command, act: Act): void {
   const about = 'print a script that repeats the answers of a conversation offline (scripted model)';
-  ask(act, ofConversation(program, 'record', about), async (context, client, conversation: string) => {
-    await client.request('conversation', { conversation }); // one that does not exist is an error
+  ask(act, ofConversation(program, 'record', about), async (context, conversation: string) => {
+    await context.request('conversation', { conversation }); // one that does not exist is an error
     const entries: Entry[] = [];
-    for await (const entry of logEntries(client, conversation, 0)) entries.push(entry);
+    for await (const entry of logEntries(context.client, conversation, 0)) entries.push(entry);
     const { recordedScript } = await context.dependencies.daemon();
     context.line(recordedScript(conversation, entries).trimEnd());
   });
@@ -59,16 +55,13 @@ export function addTail(program: Command, act: Act): void {
     .description('follow a conversation: its log and the streamed text')
     .argument('<conversation>', 'its id; waits for one that does not exist yet', conversationId)
     .option('--from <index>', `begin at this entry (default: the last ${LOOK_BACK})`, entryIndex);
-  ask(act, added, (context, client, conversation: string, options: { from?: number }) =>
-    untilSignal(context.io, (signal) =>
-      tail(context, client, conversation, { wanted: options.from, signal }),
-    ),
+  ask(act, added, (context, conversation: string, options: { from?: number }) =>
+    untilSignal(context.io, (signal) => tail(context, conversation, { wanted: options.from, signal })),
   );
 }
 
 async function tail(
-  context: Context,
-  client: ParleyClient,
+  context: Connected,
   conversation: string,
   { wanted, signal }: { readonly wanted: number | undefined; readonly signal: AbortSignal },
 ): Promise<void> {
@@ -76,11 +69,11 @@ async function tail(
   const label = (agent: string) => `${voiceOf(agent, palette)(agent)}: `;
   const transcript = new Transcript({ palette, label, details: true });
   try {
-    const length = await logLength(client, conversation);
+    const length = await logLength(context.client, conversation);
     const from = wanted ?? Math.max(0, length - LOOK_BACK);
     if (from > length || length === 0)
       context.note(`waiting for entry ${from}: ${logEnd(conversation, length)}`);
-    for await (const event of client.follow(conversation, { from, signal })) {
+    for await (const event of context.client.follow(conversation, { from, signal })) {
       if (event.kind === 'entry') {
         if (context.json) context.value(event.entry);
         else context.write(transcript.entry(event.entry));

@@ -23,9 +23,9 @@ export function addPhase(program: Command, act: Act): void {
   const names = 'chat, brainstorm, plan, execute, verification, chores, reflection, or one of your own';
   const added = ofConversation(program, 'phase', 'enter a phase').argument('<phase>', names);
   addActorOptions(added);
-  ask(act, added, async (context, client, conversation: string, phase: string, options: ActorOptions) => {
+  ask(act, added, async (context, conversation: string, phase: string, options: ActorOptions) => {
     const request = { conversation, phase, ...actorOf(context, options) };
-    context.result(await client.request('phase', request), renderState);
+    context.result(await context.request('phase', request), renderState);
   });
 }
 
@@ -40,14 +40,13 @@ export function addFeedback(program: Command, act: Act): void {
     added,
     async (
       context,
-      client,
       conversation: string,
       index: number,
       value: FeedbackValue,
       options: ActorOptions & Pick<RequestOf<'feedback'>, 'note'>,
     ) => {
       const request = { conversation, index, value, note: options.note, ...actorOf(context, options) };
-      context.result(await client.request('feedback', request), () => `${conversation} ${index}: ${value}`);
+      context.result(await context.request('feedback', request), () => `${conversation} ${index}: ${value}`);
     },
   );
 }
@@ -61,10 +60,10 @@ export function addMode(program: Command, act: Act): void {
     .option('--workflow <id>', 'the workflow, with mode run')
     .option('--input <text>', 'the first message of the run (default: the next message to its agent)');
   addActorOptions(added);
-  ask(act, added, async (context, client, conversation: string, mode: Mode, options: ModeOptions) => {
+  ask(act, added, async (context, conversation: string, mode: Mode, options: ModeOptions) => {
     const { agent, workflow, input } = options;
     const request = { conversation, mode, agent, workflow, input, ...actorOf(context, options) };
-    context.result(await client.request('mode', request), renderState);
+    context.result(await context.request('mode', request), renderState);
   });
 }
 
@@ -75,9 +74,9 @@ export function addFork(program: Command, act: Act): void {
     .option('--at <index>', 'the last entry of the copy (default: the newest)', entryIndex);
   type ForkOptions = Pick<ActorOptions, 'publisher'> & Pick<RequestOf<'fork'>, 'as' | 'at'>;
   addPublisherOption(added);
-  ask(act, added, async (context, client, conversation: string, { as, at, ...who }: ForkOptions) => {
+  ask(act, added, async (context, conversation: string, { as, at, ...who }: ForkOptions) => {
     const request = { conversation, as, at, ...actorOf(context, who) };
-    context.result(await client.request('fork', request), renderState);
+    context.result(await context.request('fork', request), renderState);
   });
 }
 
@@ -96,16 +95,12 @@ function addSwitch(program: Command, act: Act, verb: keyof typeof SWITCHES): voi
     'only this agent (default: all agents)',
   );
   addActorOptions(added);
-  ask(
-    act,
-    added,
-    async (context, client, conversation: string, agent: string | undefined, who: ActorOptions) => {
-      const before = verb === 'resume' ? await client.request('conversation', { conversation }) : null;
-      const detail = await client.request(verb, { conversation, agent, ...actorOf(context, who) });
-      context.result(detail, () => `${conversation}: ${agent ?? 'the conversation'} ${done}`);
-      if (before) noteLimits(context, before, agent);
-    },
-  );
+  ask(act, added, async (context, conversation: string, agent: string | undefined, who: ActorOptions) => {
+    const before = verb === 'resume' ? await context.request('conversation', { conversation }) : null;
+    const detail = await context.request(verb, { conversation, agent, ...actorOf(context, who) });
+    context.result(detail, () => `${conversation}: ${agent ?? 'the conversation'} ${done}`);
+    if (before) noteLimits(context, before, agent);
+  });
 }
 
 /** Limits of the conversation end each new turn too. */
@@ -136,13 +131,13 @@ export function addHire(program: Command, act: Act): void {
     .option('--budget-tokens <number>', 'tokens that it and the agents that it hires may use', amount)
     .option('--budget-usd <number>', 'US dollars that they may use', amount);
   addActorOptions(added);
-  ask(act, added, async (context, client, conversation: string, slug: string, options: HireOptions) => {
+  ask(act, added, async (context, conversation: string, slug: string, options: HireOptions) => {
     const persona = await personaIn(resolve(context.io.workingDirectory, options.personaFile));
     const { name, description, tools, model, budgetTokens: tokens, budgetUsd: usd } = options;
     const budget = tokens === undefined && usd === undefined ? undefined : { tokens, usd };
     const agent = { slug, name, description, persona, tools, model, budget };
     const request = { conversation, ...agent, ...actorOf(context, options) };
-    context.result(await client.request('hire', request), () => `${conversation}: ${slug} is hired`);
+    context.result(await context.request('hire', request), () => `${conversation}: ${slug} is hired`);
   });
 }
 
@@ -153,9 +148,9 @@ export function addDismiss(program: Command, act: Act): void {
     .option('--reason <text>', 'why');
   type DismissOptions = ActorOptions & Pick<RequestOf<'dismiss'>, 'reason'>;
   addActorOptions(added);
-  ask(act, added, async (context, client, conversation: string, agent: string, options: DismissOptions) => {
+  ask(act, added, async (context, conversation: string, agent: string, options: DismissOptions) => {
     const request = { conversation, agent, reason: options.reason, ...actorOf(context, options) };
-    context.result(await client.request('dismiss', request), () => `${conversation}: ${agent} is dismissed`);
+    context.result(await context.request('dismiss', request), () => `${conversation}: ${agent} is dismissed`);
   });
 }
 

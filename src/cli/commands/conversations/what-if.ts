@@ -14,7 +14,7 @@ import {
 import { splitFrontMatter } from '../../../config/index.ts';
 import { createIdSource, sleep } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { withDaemon } from '../../find-daemon.ts';
+import { type Connected, withDaemon } from '../../find-daemon.ts';
 import { entryIndex, ofConversation, parser } from '../../options/options.ts';
 import { actorOf, addPublisherOption } from '../../options/publisher.ts';
 import { createSpinner, untilSignal } from '../../output/terminal.ts';
@@ -71,7 +71,8 @@ async function whatIf(context: Context, conversation: string, options: WhatIfOpt
       hint: '`parley what-if demo --agent pm --at 11 --model m2`   or   `parley what-if demo --list`',
     });
   }
-  return withDaemon(context, async (client) => {
+  return withDaemon(context, async (connected) => {
+    const { client } = connected;
     if (list) {
       const { whatIfs } = await client.request('what-ifs', { conversation });
       if (context.json) for (const one of whatIfs) context.value(one);
@@ -80,15 +81,14 @@ async function whatIf(context: Context, conversation: string, options: WhatIfOpt
     }
     const actor = actorOf(context, options);
     if (stop !== undefined) await client.request('what-if-stop', { conversation, id: stop, ...actor });
-    const id = show ?? stop ?? (await start(context, client, conversation, options, actor)).id;
-    if (show === undefined) await waitFor(context, client, { conversation, id });
+    const id = show ?? stop ?? (await start(connected, conversation, options, actor)).id;
+    if (show === undefined) await waitFor(connected, { conversation, id });
     return print(context, await wholeResult(client, { conversation, id }));
   });
 }
 
 async function start(
-  context: Context,
-  client: ParleyClient,
+  context: Connected,
   conversation: string,
   { agent, at, model, persona: file, runs, fromAnswer }: WhatIfOptions,
   actor: ReturnType<typeof actorOf>,
@@ -98,7 +98,7 @@ async function start(
       hint: '`parley what-if demo --agent pm --at 11 --model m2`',
     });
   }
-  const started = await client.request('what-if', {
+  const started = await context.request('what-if', {
     conversation,
     agent,
     at,
@@ -128,11 +128,11 @@ interface Asked {
 }
 
 /** Shows the progress until the what-if has ended. A signal ends the wait, not the what-if. */
-async function waitFor(context: Context, client: ParleyClient, asked: Asked): Promise<void> {
+async function waitFor(context: Connected, asked: Asked): Promise<void> {
   const spinner = createSpinner(context.io);
   await untilSignal(context.io, async (signal) => {
     for (;;) {
-      const summary = await client.request('what-if-result', { ...asked, limit: 0 });
+      const summary = await context.request('what-if-result', { ...asked, limit: 0 });
       if (!isOpen(summary)) return;
       if (signal.aborted) throw leftRunning(context, asked);
       spinner.show(renderWhatIfState(summary));

@@ -6,8 +6,8 @@ import {
   ParleyError,
   type RequestOf,
 } from '../../../client/index.ts';
-import type { Act, Context } from '../../context.ts';
-import { ask } from '../../find-daemon.ts';
+import type { Act } from '../../context.ts';
+import { ask, type Connected } from '../../find-daemon.ts';
 import { conversationId, publisherName, wholeNumber } from '../../options/options.ts';
 import {
   dateTime,
@@ -41,17 +41,17 @@ export function addDead(program: Command, act: Act): void {
     .command('show')
     .description('print one: the reason of the refusal, and the post')
     .argument('<number>', 'as `dead ls` lists it', wholeNumber);
-  ask(act, shown, async (context, client, sequence: number) => {
-    const letter = await client.request('dead-letter', { sequence });
+  ask(act, shown, async (context, sequence: number) => {
+    const letter = await context.request('dead-letter', { sequence });
     context.result(letter, () => deadLetterLines(letter, context.palette).join('\n'));
   });
   const discarded = dead
     .command('discard')
     .description('remove them for good; they are not posted') // so it asks for numbers, and takes no filters
     .argument('<numbers...>', 'as `dead ls` lists them', wholeNumbers);
-  ask(act, discarded, async (context, client, sequences: number[]) => {
+  ask(act, discarded, async (context, sequences: number[]) => {
     for (const sequence of sequences) {
-      await client.request('dead-discard', { sequence });
+      await context.request('dead-discard', { sequence });
       context.result({ sequence, discarded: true }, () => `${sequence}: discarded`);
     }
   });
@@ -71,11 +71,10 @@ function withFilters(command: Command): Command {
 }
 
 async function list(
-  context: Context,
-  client: ParleyClient,
+  context: Connected,
   { limit, ...filters }: Filters & { readonly limit: number },
 ): Promise<void> {
-  const { letters, more } = await collect(client, filters, limit);
+  const { letters, more } = await collect(context.client, filters, limit);
   if (context.json) for (const letter of letters) context.value(letter);
   else if (letters.length === 0) context.line('no dead letters');
   else context.line(deadLetterTable(letters, context.palette.dim));
@@ -102,17 +101,12 @@ async function collect(
 
 type Wanted = Filters & { readonly all?: true };
 
-async function retry(
-  context: Context,
-  client: ParleyClient,
-  numbers: readonly number[],
-  wanted: Wanted,
-): Promise<number> {
-  const sequences = await chosen(client, numbers, wanted);
+async function retry(context: Connected, numbers: readonly number[], wanted: Wanted): Promise<number> {
+  const sequences = await chosen(context.client, numbers, wanted);
   let refused = 0;
   for (const sequence of sequences) {
     try {
-      const answer = await client.request('dead-retry', { sequence });
+      const answer = await context.request('dead-retry', { sequence });
       const { conversation, index, duplicate } = answer;
       const text = `${sequence}: ${duplicate ? 'was' : 'is now'} entry ${index} of ${conversation}`;
       context.result({ sequence, ...answer }, () => text);

@@ -151,7 +151,7 @@ interface Asked {
 async function askDaemon(context: Context): Promise<Asked> {
   const { ok, warn, fail } = named('daemon');
   try {
-    return await withDaemon(context, async (client) => {
+    return await withDaemon(context, async ({ client }) => {
       const { agents } = await client.request('agents', {});
       const tools = await client.request('tools', {}).catch(() => null);
       const check = ok(`answers on ${client.url}, ${plural(agents.length, 'agent')}`);

@@ -45,7 +45,7 @@ async function join(
     throw new ParleyError('USAGE_FILE', `the agent cannot work in ${directory}: it does not exist`, {
       hint: 'name a folder: --cwd FOLDER',
     });
-  return withDaemon(context, async (client) => {
+  return withDaemon(context, async ({ client }) => {
     const env = Object.fromEntries(Object.entries(io.env).filter(([key]) => !key.startsWith('PARLEY_')));
     const { CodingAgent } = await import('../../../acp/index.ts'); // with packages that no other command loads
     const agent = new CodingAgent({

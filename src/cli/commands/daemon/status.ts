@@ -17,21 +17,21 @@ export function addStatus(program: Command, act: Act): void {
     .command('status')
     .description('print what runs, waits or failed, the daemons, and what is connected')
     .argument('[conversation]', 'its id: print the state of this one, and its files', conversationId);
-  ask(act, added, async (context, client, conversation: string | undefined) => {
+  ask(act, added, async (context, conversation: string | undefined) => {
     if (conversation !== undefined) {
-      const detail = await client.request('conversation', { conversation });
+      const detail = await context.request('conversation', { conversation });
       context.result(detail, renderDetail);
       return;
     }
-    const status = await client.request('status', context.json ? { limit: MOST_ROWS } : {});
+    const status = await context.request('status', context.json ? { limit: MOST_ROWS } : {});
     context.result(status, () => renderStatus(status, context.palette));
   });
 }
 
 export function addAgents(program: Command, act: Act): void {
   const added = program.command('agents').description('list the agents');
-  ask(act, added, async (context, client) => {
-    const { agents } = await client.request('agents', {});
+  ask(act, added, async (context) => {
+    const { agents } = await context.request('agents', {});
     if (context.json) for (const agent of agents) context.value(agent);
     else context.line(renderAgents(agents, context.palette));
   });
@@ -41,8 +41,8 @@ export function addReload(program: Command, act: Act): void {
   const added = program
     .command('reload')
     .description('read the configuration again in the running daemon; can be repeated');
-  ask(act, addPublisherOption(added), async (context, client, options: Pick<ActorOptions, 'publisher'>) => {
-    const answer = await client.request('reload', actorOf(context, options));
+  ask(act, addPublisherOption(added), async (context, options: Pick<ActorOptions, 'publisher'>) => {
+    const answer = await context.request('reload', actorOf(context, options));
     context.result(answer, renderReload);
     const isIncomplete = answer.daemons?.some(({ error }) => error !== undefined);
     return isIncomplete ? 1 : 0;
