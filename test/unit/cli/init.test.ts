@@ -67,7 +67,7 @@ describe('init', () => {
     expect(ran.out).toContain('  npm install\n  npm start\n');
     expect(JSON.parse(await readFile(join(directory, 'package.json'), 'utf8'))).toEqual({
       name: 'mine',
-      scripts: { start: 'parley up', parley: 'parley', test: 'mine' },
+      scripts: { start: 'exec parley up', parley: 'exec parley', test: 'mine' },
       dependencies: { parleyd: `file:${CHECKOUT}` },
     });
     expect((await init(directory)).code).toBe(2);
