@@ -11,7 +11,7 @@ import { addEventRoutes } from './events/routes.ts';
 import { type Identity, identify, identityOf, requireRole } from './guard/access.ts';
 import { allowOrigins, checkHost, checkOrigin, checkSite } from './guard/hosts.ts';
 import { addSeats, createRateLimit, Turns } from './guard/limits.ts';
-import { addSessionRoutes, sessionOf } from './guard/session.ts';
+import { addSessionRoutes, sessionOf, withoutPlace } from './guard/session.ts';
 import { addMcpRoutes } from './mcp/routes.ts';
 import { addOpenAiRoutes, openAiError } from './openai/routes.ts';
 import type { Measurements } from './port.ts';
@@ -53,6 +53,9 @@ const EVERYTHING = '/*';
 
 export function createApplication(options: ApplicationOptions): Application {
   const app: Application = new Hono({ strict: false });
+  const { getPath } = app;
+  const pathOf = (...request: Parameters<typeof getPath>) => withoutPlace(getPath(...request));
+  Object.assign(app, { getPath: pathOf });
   app.onError((error, context) => failure(error, context, options));
   app.notFound((context) =>
     refuse(context, 404, refusal('NOT_FOUND', `there is nothing at ${context.req.path}`, PATHS_HINT)),

@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { sharedStage, textOf } from './support.ts';
 
@@ -58,6 +60,26 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with a generated
     await page.evaluate(`location.hash = '${next}'`); // not used yet
     for (const one of [page, tab]) await one.locator('.console').waitFor();
     await stage.endOfTest(/status of 401/);
+  });
+
+  it('a server on another port of the same host, such as one that an agent started, gets no cookie of a browser that is signed in', async () => {
+    const page = await stage.look(new URL((await address()).url).hash);
+    await page.getByLabel('New conversation').waitFor();
+    const received: string[] = [];
+    const other = createServer((request, response) => {
+      received.push(`${request.url} ${request.headers.cookie ?? ''}`);
+      response.setHeader('content-type', 'text/html').end('<title>other</title>');
+    });
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void other.close());
+    const { port } = other.address() as AddressInfo;
+    const tab = await page.context().newPage();
+    await tab.goto(`http://127.0.0.1:${port}/api/page`);
+    for (const path of ['/', '/api', '/api/session', '/api/identity', '/s/', '/s/x/api/identity'])
+      await tab.evaluate(`fetch('${path}').then((answer) => answer.text())`);
+    expect(received.length).toBeGreaterThan(6);
+    expect(received.filter((one) => one.includes('parley-session'))).toEqual([]);
+    await stage.endOfTest();
   });
 
   it('a refused token says why, and a password manager finds the field', async () => {

@@ -5,14 +5,12 @@ import { parseJson } from '../../kernel/json.ts';
 
 const SESSION = 'parley.session';
 
-/** Tells one sign-in of this browser from the next; no secret. */
-export function sessionMark(): string {
-  return localStorage.getItem(SESSION) ?? '';
-}
-
-export function markSession(): void {
-  store(localStorage, SESSION, crypto.getRandomValues(new Uint32Array(2)).join('-'));
-}
+/** Tells one sign-in of this browser from the next. No other origin may know it: the cookie is sent below it alone (SIGN-IN-4). */
+export const sessionMark = () => localStorage.getItem(SESSION) ?? '';
+export const newMark = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
+export const markSession = (mark: string) => store(localStorage, SESSION, mark);
+/** The address of the API for this browser. */
+export const apiFor = (mark = sessionMark()) => (mark === '' ? 'api' : `s/${mark}/api`);
 
 /** Another tab signed in or out: what the page knows is that of the person before. */
 onStored(SESSION, () => location.reload());

@@ -1,6 +1,6 @@
 import type { Entry } from '../../conversation/index.ts';
 import type { Chunk } from '../model/thread/live.ts';
-import { sessionMark } from './browser.ts';
+import { apiFor, sessionMark } from './browser.ts';
 import workerAddress from './events-worker.ts?sharedworker&url';
 import type { Connection, ListChange, Sent, Told, Wanted } from './hub.ts';
 import { ALIVE_EVERY_MS, joinHubs } from './hub.ts';
@@ -119,7 +119,7 @@ function update(): void {
 
 function tell(wanted: Wanted | null): void {
   link ??= openLink();
-  link({ address: new URL('api/events', document.baseURI).href, session: sessionMark(), wanted });
+  link({ address: new URL(`${apiFor()}/events`, document.baseURI).href, session: sessionMark(), wanted });
 }
 
 function receive(batch: readonly Sent[]): void {

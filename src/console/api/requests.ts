@@ -1,5 +1,6 @@
 import type { AnswerOf, RequestOf, Verb } from '../../bus/contract.ts';
 import type { FilePart } from '../../conversation/index.ts';
+import { apiFor } from './browser.ts';
 
 /** The requests of the console, all to the public API (`/api/openapi.json`). */
 
@@ -52,16 +53,16 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /** With a token (`Bearer …`), or the one-time code of an address (`Code …`). */
-export async function signIn(authorization: string): Promise<void> {
-  await reach('api/session', { method: 'POST', headers: { authorization } });
+export async function signIn(authorization: string, mark: string): Promise<void> {
+  await reach(`${apiFor(mark)}/session`, { method: 'POST', headers: { authorization } });
 }
 
 export async function signOut(): Promise<void> {
-  await reach('api/session', { method: 'DELETE' });
+  await reach(`${apiFor()}/session`, { method: 'DELETE' });
 }
 
 async function ask<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
-  const response = await reach(`api/${path}`, {
+  const response = await reach(`${apiFor()}/${path}`, {
     method,
     ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     ...(signal && { signal }),
@@ -89,7 +90,7 @@ async function refusalOf(response: Response): Promise<RequestError> {
 function upload(file: File, signal: AbortSignal, onSent: (bytes: number) => void): Promise<FilePart> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    request.open('PUT', `api/blobs?${new URLSearchParams({ name: file.name })}`);
+    request.open('PUT', `${apiFor()}/blobs?${new URLSearchParams({ name: file.name })}`);
     request.upload.onprogress = ({ loaded }) => onSent(loaded);
     request.onerror = request.onabort = () => reject(new Unreachable('The daemon does not answer'));
     request.onload = () => {
@@ -191,7 +192,7 @@ export const requests = {
 /** Addresses that the browser loads itself. The daemon names their files. */
 export const addressOf = {
   /** `format`: `markdown` or `openai`. */
-  export: (conversation: string, format: string) => `api/${of(conversation)}/export?format=${format}`,
+  export: (conversation: string, format: string) => `${apiFor()}/${of(conversation)}/export?format=${format}`,
   file: (conversation: string, { sha256, name = '' }: FilePart) =>
-    `api/${of(conversation)}/blobs/${sha256}?${new URLSearchParams({ name })}`,
+    `${apiFor()}/${of(conversation)}/blobs/${sha256}?${new URLSearchParams({ name })}`,
 };

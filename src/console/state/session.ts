@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
 import { isPersonName, LONGEST_NAME, namesOfAgents } from '../../conversation/text/look-alikes.ts';
-import { keepDraftsOf, keptSet, markSession, onStored, sessionMark, store } from '../api/browser.ts';
+import { keepDraftsOf, keptSet, markSession, newMark, onStored, sessionMark, store } from '../api/browser.ts';
 import type { Identity, Sender } from '../api/requests.ts';
 import { isRetryable, RequestError, requests, signIn, signOut, Unreachable } from '../api/requests.ts';
 import type { AgentCard, Phase, Workflow } from '../model/answers.ts';
@@ -73,8 +73,9 @@ export async function enterByCode(code: string): Promise<void> {
 
 /** Signs this browser in: `Bearer` and a token, or `Code` and the code of an address. */
 export async function enterWith(authorization: string): Promise<void> {
-  if (!(await attempt(() => signIn(authorization)))) return;
-  markSession();
+  const mark = newMark();
+  if (!(await attempt(() => signIn(authorization, mark)))) return;
+  markSession(mark);
   if (identity.value !== null) return location.reload();
   await enter();
   if (access.value === 'token-needed')
@@ -83,7 +84,7 @@ export async function enterWith(authorization: string): Promise<void> {
 
 export async function leaveSession(): Promise<void> {
   if (!(await attempt(signOut))) return;
-  markSession();
+  markSession(newMark());
   location.reload();
 }
 

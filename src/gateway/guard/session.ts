@@ -13,10 +13,14 @@ import { isOwnOrigin } from './hosts.ts';
  *    do: their pages are refused by their origin, and a request without an origin may only read.
  * SIGN-IN-3 It is sent to `/api` alone: the other doors take a token. Its name has the port, since a browser shares the cookies of all
  *    ports of a host.
+ * SIGN-IN-4 A browser sends cookies to every port of a host, so also to a server that an agent started. The console signs in at
+ *    `/s/<place>/api/session`, with a place that it alone knows, and requests `/s/<place>/api/…`: the cookie is sent there only,
+ *    and counts there only.
  */
 
 const DAYS = 30;
 const DAY_SECONDS = 86_400;
+const PLACE = /^\/s\/([\w-]{1,64})(?=\/api\/)/;
 
 export interface SessionRoutes {
   readonly tokens: readonly Token[];
@@ -27,8 +31,8 @@ export interface SessionRoutes {
 export function addSessionRoutes(app: Application, { tokens, codes }: SessionRoutes): void {
   app.post('/api/session', (context) => {
     const token = tokenOf(context.req.header('authorization'), tokens, codes);
-    if (token)
-      setCookie(context, sealed(token.secret, secondsNow() + DAYS * DAY_SECONDS), DAYS * DAY_SECONDS);
+    const expiry = secondsNow() + DAYS * DAY_SECONDS;
+    if (token) setCookie(context, sealed(token.secret, expiry, placeOf(context)), DAYS * DAY_SECONDS);
     return context.body(null, 204);
   });
   app.delete('/api/session', (context) => {
@@ -57,10 +61,11 @@ function tokenOf(
 
 /** The token of the session that a request belongs to; undefined: it has none, or one that is over. */
 export function sessionOf(
-  { req }: Request,
+  context: Request,
   tokens: readonly Token[],
   publicUrl: string | null,
 ): Token | undefined {
+  const { req } = context;
   const host = req.header('host');
   const origin = req.header('origin');
   const isOwn =
@@ -71,13 +76,25 @@ export function sessionOf(
   const value = given?.slice(name.length + 1) ?? '';
   const expiry = Number(/^\d{1,12}(?=\.)/.exec(value)?.[0] ?? 0);
   if (expiry <= secondsNow()) return undefined;
-  const [found] = tokens.filter(({ secret }) => isSameSecret(value, sealed(secret, expiry)));
+  const place = placeOf(context);
+  const [found] = tokens.filter(({ secret }) => isSameSecret(value, sealed(secret, expiry, place)));
   return found;
 }
 
+/** SIGN-IN-4: the path that the router sees. */
+export function withoutPlace(path: string): string {
+  return path.replace(PLACE, '');
+}
+
+/** SIGN-IN-4; empty: the request names none. */
+function placeOf({ req }: Request): string {
+  return PLACE.exec(new URL(req.url).pathname)?.[1] ?? '';
+}
+
 /** SIGN-IN-1 */
-function sealed(secret: string, expiry: number): string {
-  return `${expiry}.${createHmac('sha256', secret).update(`parley session ${expiry}`).digest('base64url')}`;
+function sealed(secret: string, expiry: number, place: string): string {
+  const claim = `parley session ${expiry} ${place}`;
+  return `${expiry}.${createHmac('sha256', secret).update(claim).digest('base64url')}`;
 }
 
 /** Without a path, so that it is sent to the folder of this route alone (SIGN-IN-3), under any prefix of a proxy. */

@@ -85,6 +85,33 @@ describe('the session of a browser', () => {
     expect(await identity(cookie, { 'sec-fetch-site': 'same-site', 'sec-fetch-dest': 'image' })).toBe(403);
   });
 
+  it('a cookie counts only below the place where the page signed in, which other ports of the host do not know (SIGN-IN-4)', async () => {
+    const authorization = 'Bearer the-operator-of-it';
+    const place = '/s/1-2-3-4/api';
+    const answer = await ask('POST', `${place}/session`, { authorization });
+    const set = answer.headers.get('set-cookie') ?? '';
+    expect(set).not.toMatch(/; path=/i); // so its path is the folder of the request
+    const cookie = cookieOf(set);
+    const statusAt = async (path: string, method = 'GET') => {
+      const { status } = await ask(method, path, { cookie, origin: gateway.url });
+      return status;
+    };
+    expect(await statusAt(`${place}/identity`)).toBe(200);
+    expect(await statusAt(`${place}/conversations/a/stop`, 'POST')).toBe(200);
+    for (const path of ['/api/identity', '/s/1-2-3-5/api/identity', '/s/x/s/1-2-3-4/api/identity'])
+      expect([path, await statusAt(path)]).toEqual([path, 401]);
+    const plain = cookieOf(await signIn(authorization));
+    expect((await ask('GET', `${place}/identity`, { cookie: plain })).status).toBe(401);
+    for (const path of [
+      `${place}/identity`,
+      `/s/1/api/conversations/a/stop`,
+      '/s/1/v1/models',
+      '/s//api/identity',
+    ])
+      expect([path, (await ask('GET', path)).status]).toEqual([path, 401]);
+    expect((await ask('DELETE', `${place}/session`)).headers.get('set-cookie')).toContain('Max-Age=0');
+  });
+
   it('the token of a request counts, not its cookie', async () => {
     const cookie = cookieOf(await signIn('Bearer alice-of-the-office'));
     expect(await identity(cookie, { authorization: 'Bearer the-operator-of-it' })).toMatchObject({
