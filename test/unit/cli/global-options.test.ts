@@ -25,7 +25,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   hire: ['c', 'scout', '--persona-file', 'p.md'],
   dismiss: ['c', 'scout'],
   reload: [],
-  join: ['dev', '--command', 'x'],
+  join: ['dev', '--command', 'x', '--cwd', '/'],
   mcp: ['login', 'web'],
   'what-if': ['c', '--list'],
   phase: ['c', 'plan'],
