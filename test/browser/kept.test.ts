@@ -7,6 +7,8 @@ import { message, sharedStage, textOf, write } from './support.ts';
 const OPERATOR = 'a-token-that-operates-0123456789ab';
 const ALICE = 'a-token-of-alice-0123456789abcdef';
 const BOB = 'a-token-of-bob-0123456789abcdef01';
+/** The cookie counts only below the place of the sign-in. */
+const IDENTITY = `fetch('s/' + localStorage.getItem('parley.session') + '/api/identity').then((answer) => answer.json())`;
 const variable = (name: string) => `\${${name}}`;
 
 /** What the browser keeps for the console. */
@@ -114,7 +116,7 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     const printed = await stage.project.parley('token', 'office/Alice', '--url');
     const page = await stage.look(new URL(printed.stdout.trim()).hash);
     await page.getByLabel('Message').waitFor();
-    const who = await page.evaluate("fetch('api/identity').then((answer) => answer.json())");
+    const who = await page.evaluate(IDENTITY);
     expect(who).toEqual({ role: 'post', publisher: 'office', name: 'Alice', isSession: true });
     for (const [owner, why] of [
       ['office', 'several tokens are of office'],
@@ -136,7 +138,7 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     const notice = page.getByRole('alert');
     await expect.poll(() => textOf(notice)).toContain('You are signed in as office/Alice');
     expect(await textOf(notice)).toContain('Sign out');
-    const who = await page.evaluate("fetch('api/identity').then((answer) => answer.json())");
+    const who = await page.evaluate(IDENTITY);
     expect(who).toMatchObject({ name: 'Alice' });
   });
 
