@@ -3,7 +3,7 @@ import { type ServerAsks, SYSTEM_AUTHOR } from '../log/entry.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import { DENIED, PERMITS } from '../tools/tool-rules.ts';
-import type { Command, Reply } from './command.ts';
+import type { CommandOf, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { answerServer, expireQuestion } from './server-questions.ts';
 import { forbiddenTo, judge } from './tools.ts';
@@ -15,8 +15,6 @@ import { advanceTurn } from './turns.ts';
  * counts as an answer. The daemon measures the time. Who approves may change the arguments: the call runs with those, and its
  * result says so.
  */
-
-type AnswerCommand = Extract<Command, { type: 'answer' }>;
 
 /** A call that waits for an approval. */
 export interface PendingApproval {
@@ -51,7 +49,7 @@ function pendingOf(turn: Turn, call: OpenCall): PendingApproval[] {
 /** The valid answers for a call that never ran, and for one that may have run. */
 const ANSWERS = { fresh: ['approve', 'deny'], unknown: ['rerun', 'result', 'failed'] } as const;
 
-export function answerApproval(builder: DecisionBuilder, command: AnswerCommand): Reply {
+export function answerApproval(builder: DecisionBuilder, command: CommandOf<'answer'>): Reply {
   const pending = pendingApprovals(builder.state).find((item) => item.approvalId === command.approvalId);
   if (!pending) return notPending(builder, command.approvalId);
   if (pending.asks) {
@@ -98,7 +96,7 @@ export function answerApproval(builder: DecisionBuilder, command: AnswerCommand)
 function faultOfChange(
   builder: DecisionBuilder,
   { call, turn }: PendingApproval,
-  answer: AnswerCommand['answer'],
+  answer: CommandOf<'answer'>['answer'],
   changed: string,
 ): Refusal | null {
   const isPermit = PERMITS.has(call.name);
@@ -138,7 +136,7 @@ export function expireApproval(builder: DecisionBuilder, approvalId: string): bo
 }
 
 /** The result that an answer gives to the call; null: the call runs. */
-function resultOf(command: AnswerCommand): string | null {
+function resultOf(command: CommandOf<'answer'>): string | null {
   switch (command.answer) {
     case 'approve':
     case 'rerun':

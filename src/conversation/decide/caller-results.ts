@@ -1,7 +1,7 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import { type Author, type CallPlace, type MessageEntry, wireCallId } from '../log/entry.ts';
 import { type ConversationState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
-import type { CallersResult, Command, Reply } from './command.ts';
+import type { CallersResult, CommandOf, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { plainContent } from './repeated-calls.ts';
 import { addResult, refuse } from './turn-entries.ts';
@@ -26,10 +26,7 @@ export function awaitedCalls(state: ConversationState): AwaitedCall[] {
  *    with the same files, changes nothing.
  * CALLER-RESULTS-2 All results of a request count, or none.
  */
-export function answerCalls(
-  builder: DecisionBuilder,
-  { results, by }: Extract<Command, { type: 'answer-calls' }>,
-): Reply {
+export function answerCalls(builder: DecisionBuilder, { results, by }: CommandOf<'answer-calls'>): Reply {
   const known: number[] = [];
   const open: (AwaitedCall & { readonly result: CallersResult })[] = [];
   for (const result of results) {

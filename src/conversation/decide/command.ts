@@ -281,10 +281,8 @@ export interface CallersResult {
   readonly files?: readonly FilePart[];
 }
 
-export type CallOutcome = Extract<
-  Command,
-  { readonly type: 'model-answered' | 'model-failed' | 'model-aborted' }
->;
+export type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
+export type CallOutcome = CommandOf<'model-answered' | 'model-failed' | 'model-aborted'>;
 
 /** An action to start once the entries are durable. `key` is the index of the entry that requests it. */
 export type Effect =

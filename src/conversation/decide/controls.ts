@@ -1,7 +1,7 @@
 import { refusal } from '../../kernel/index.ts';
 import { SYSTEM_AUTHOR } from '../log/entry.ts';
 import { agentState, type ConversationState, isParticipant, isStopped } from '../state/state.ts';
-import type { Command, Reply } from './command.ts';
+import type { CommandOf, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addDismissed, addHired, isHiredAlready } from './hiring.ts';
 import { endRunOfRemoved, knownWorkflows, startRun, unknownWorkflow } from './runs.ts';
@@ -9,8 +9,6 @@ import { titleOf } from './turn-entries.ts';
 import { abortDismissed, abortTurn, endTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
 /** Commands of people: title, phase, mode, hire and dismiss, stop and resume. */
-
-type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
 const DONE: Reply = { kind: 'done' };
 
@@ -210,10 +208,7 @@ function unknownAgent(builder: DecisionBuilder, slug: string | null): Reply | nu
  * TEAM-CHANGE-2 A running turn of a removed agent ends, as at a start without that agent: its calls get a result, its asker an
  *               answer. Any other running turn continues.
  */
-export function changeTeam(
-  builder: DecisionBuilder,
-  { changes, by }: Extract<Command, { type: 'change-team' }>,
-): Reply {
+export function changeTeam(builder: DecisionBuilder, { changes, by }: CommandOf<'change-team'>): Reply {
   const agents = changes.filter(({ agent }) => isParticipant(builder.state, agent));
   if (agents.length > 0) builder.add({ type: 'team-changed', author: by, agents });
   endTurnsOfRemovedAgents(builder);

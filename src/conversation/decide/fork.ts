@@ -5,7 +5,7 @@ import { evolve } from '../state/evolve.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { createRoster } from '../state/roster.ts';
 import { agentState, BUILT_IN_PHASES, type ConversationState, EMPTY_STATE } from '../state/state.ts';
-import type { Command, Reply } from './command.ts';
+import type { Command, CommandOf, Reply } from './command.ts';
 import { DecisionBuilder } from './decision-builder.ts';
 import { endRun } from './runs.ts';
 import { addResult, unfinished } from './turn-entries.ts';
@@ -24,8 +24,6 @@ import { endTurn, startTurns } from './turns.ts';
  *        no turn, runs end, hired agents are dismissed, sessions and token ratios are forgotten, and no approval has an id
  *        from the file.
  */
-
-type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
 const DONE: Reply = { kind: 'done' };
 

@@ -7,7 +7,7 @@ import { publisherOf, refusalOfAgentName } from '../state/people.ts';
 import type { Roster, Workflow } from '../state/roster.ts';
 import { agentState, type ConversationState, isStopped, type OpenCall } from '../state/state.ts';
 import { refusalOfTools } from './calls.ts';
-import type { Command, Post, Reply } from './command.ts';
+import type { CommandOf, Post, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { plainContent } from './repeated-calls.ts';
 import { refusalOfStart, startRun } from './runs.ts';
@@ -233,10 +233,7 @@ function refused(code: string, message: string, hint: string): Reply {
  * no turn and start none (L14); each has `meta.seeded`. The command is idempotent, also after a part of it was appended by
  * another daemon. Without messages it only checks `post`.
  */
-export function seed(
-  builder: DecisionBuilder,
-  { messages, after, by, post }: Extract<Command, { type: 'seed' }>,
-): Reply {
+export function seed(builder: DecisionBuilder, { messages, after, by, post }: CommandOf<'seed'>): Reply {
   const seeded = builder.context.entries.filter(isSeeded);
   const known = seeded.slice(after, after + messages.length);
   const isCheck = messages.length === 0;

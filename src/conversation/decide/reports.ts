@@ -8,7 +8,7 @@ import { type FilePart, fileLine, filesOf, partsOf } from '../log/parts.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import { ATTACH } from '../tools/conversation-tools.ts';
 import { callerCallsOf } from './calls.ts';
-import type { Answer, CallReport, Command } from './command.ts';
+import type { Answer, CallReport, CommandOf } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { risksOf } from './tools.ts';
 import {
@@ -23,8 +23,6 @@ import {
 import { advanceTurn, beginCalls, endTurn, runningTurn } from './turns.ts';
 
 /** Reports of effects: a model's answer, failure or abort, and a tool's result. False: nothing changed (TURNS-3). */
-
-type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
 export function modelAnswered(builder: DecisionBuilder, report: CallReport, answer: Answer): boolean {
   const turn = turnAwaitingAnswer(builder, report);

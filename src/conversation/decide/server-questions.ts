@@ -3,7 +3,7 @@ import { approvalIdOf } from '../log/call-id.ts';
 import { type ServerAsks, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
 import { askedText, proposedAnswer } from '../log/server-asks.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
-import type { Command, Effect, Reply } from './command.ts';
+import type { CommandOf, Effect, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 
 /**
@@ -14,10 +14,11 @@ import type { DecisionBuilder } from './decision-builder.ts';
  * SERVER-QUESTION-3 The end of the call closes its question visibly, also after a crash: its connection is gone.
  */
 
-type Asked = Extract<Command, { type: 'tool-asks' }>;
-
 /** `asks` null: the server waits no longer. */
-export function toolAsks(builder: DecisionBuilder, { agent, turnId, call: place, asks }: Asked): boolean {
+export function toolAsks(
+  builder: DecisionBuilder,
+  { agent, turnId, call: place, asks }: CommandOf<'tool-asks'>,
+): boolean {
   const { turn } = agentState(builder.state, agent);
   const call = turn?.openCalls.find((open) => samePlace(open.place, place));
   if (turn?.turnId !== turnId || turn.status !== 'running' || !call?.started) return false;
@@ -52,7 +53,7 @@ export function answerServer(
   builder: DecisionBuilder,
   turn: Turn,
   call: OpenCall,
-  given: Extract<Command, { type: 'answer' }>,
+  given: CommandOf<'answer'>,
 ): Reply {
   const { question } = call;
   const { answer, by, reason } = given;

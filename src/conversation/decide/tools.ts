@@ -14,7 +14,7 @@ import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, settingAt, type Turn } from '../state/state.ts';
 import { availableTools, isConversationTool, toolError } from '../tools/conversation-tools.ts';
 import type { AuditedOutcome, Judgement, RepairCount } from '../tools/tool-rules.ts';
-import type { Command } from './command.ts';
+import type { CommandOf } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { closeQuestion } from './server-questions.ts';
 import { addResult, refuse, runStarted, startTool } from './turn-entries.ts';
@@ -209,8 +209,6 @@ function didNotRun({ place }: OpenCall, audited: readonly AuditedOutcome[]): boo
   return audited.some((known) => known.content === null && samePlace(known, place));
 }
 
-type AnswerCommand = Extract<Command, { type: 'answer' }>;
-
 /**
  * Who releases a call: a person, or an earlier approval that covers it.
  *
@@ -250,7 +248,7 @@ function grantOf(entries: readonly Entry[], agent: string, covers: string) {
 export function forbiddenTo(
   builder: DecisionBuilder,
   call: CallPlace,
-  { by, answer, isStranger = false }: Pick<AnswerCommand, 'by' | 'answer' | 'isStranger'>,
+  { by, answer, isStranger = false }: Pick<CommandOf<'answer'>, 'by' | 'answer' | 'isStranger'>,
 ): Refusal | null {
   const isOwn = requestersOf(builder.all(), call).has(publisherOf(by.id));
   if (isStranger) return isOwn && answer === 'deny' ? null : refusalOfApproval(by.id);

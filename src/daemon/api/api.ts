@@ -14,6 +14,7 @@ import {
   type Author,
   type CallersResult,
   type Command,
+  type CommandOf,
   contentOf,
   conversationOfApproval,
   type Entry,
@@ -326,7 +327,7 @@ export class Api {
     { conversation, publisher, author }: RequestOf<'seed'>,
     given: object,
     { sender, isBound }: Pick<Caller, 'sender' | 'isBound'>,
-  ): Promise<Extract<Command, { type: 'post' }>['post']> {
+  ): Promise<CommandOf<'post'>['post']> {
     const { newId } = this.daemon;
     const asked = { author, ...given, conversation, publisher };
     const { post, bytes } = askedPost(asked, sender, newId, { isBound });

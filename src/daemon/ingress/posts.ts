@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { type AddressedPost, type AnswerOf, type Bus, type Delivery, decodePost } from '../../bus/index.ts';
-import type { Command, Reply } from '../../conversation/index.ts';
+import type { CommandOf, Reply } from '../../conversation/index.ts';
 import {
   asError,
   type Clock,
@@ -56,7 +56,7 @@ interface PostRights {
   readonly setsSession?: boolean;
 }
 
-type PostCommand = Extract<Command, { type: 'post' }>;
+type PostCommand = CommandOf<'post'>;
 
 /** A post of the stream, admitted here. */
 export interface HandedPost extends Pick<Delivery, 'conversation' | 'publisher' | 'position'> {

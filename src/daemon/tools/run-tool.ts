@@ -1,7 +1,7 @@
 import type { FileKeeper, Toolbox, ToolFile, ToolOutcome, ToolRun } from '../../agents/index.ts';
 import { MOST_OF_A_NAME } from '../../bus/index.ts';
 import {
-  type Command,
+  type CommandOf,
   type Effect,
   type FilePart,
   plainName,
@@ -60,10 +60,7 @@ export interface ToolProgress {
   readonly text: string;
 }
 
-type ToolResult = Pick<
-  Extract<Command, { type: 'tool-finished' }>,
-  'result' | 'files' | 'id' | 'fullOutputPath'
->;
+type ToolResult = Pick<CommandOf<'tool-finished'>, 'result' | 'files' | 'id' | 'fullOutputPath'>;
 
 /** Unpublished requests in the audit log, by wire call id. */
 type Requests = ReadonlyMap<string, AuditRecord>;

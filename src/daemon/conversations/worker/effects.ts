@@ -16,6 +16,7 @@ import {
   ATTACH,
   type CallOutcome,
   type Command,
+  type CommandOf,
   type Effect,
   type Entry,
   finishNotice,
@@ -489,7 +490,7 @@ const ABOUT_FILES = /image|picture|audio|pdf|document|media|\bfiles?\b/i;
  * long” are not always known: a request near the window that is refused for an unknown reason may be too long.
  */
 function shorterAfter(
-  { code, partial, message }: Extract<Command, { type: 'model-failed' }>,
+  { code, partial, message }: CommandOf<'model-failed'>,
   call: ReadyCall,
 ): ReducingCall | null {
   if (partial !== '') return null;

@@ -4,6 +4,7 @@ import {
   awaitedCalls,
   type CallOutcome,
   type Command,
+  type CommandOf,
   type ConversationState,
   type Decision,
   type Entry,
@@ -475,7 +476,7 @@ function retryReport(
  */
 const DAY_MS = 86_400_000;
 
-type Expiry = Extract<Command, { type: 'expire-approval' | 'expire-call' }>;
+type Expiry = CommandOf<'expire-approval' | 'expire-call'>;
 
 interface Waiting {
   readonly id: string;
