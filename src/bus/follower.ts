@@ -94,7 +94,10 @@ export class Follower {
   async take(): Promise<Received | null> {
     if (typeof this.#unsubscribe !== 'function') this.#unsubscribe = await this.#unsubscribe;
     for (;;) {
-      if (this.#isTooSlow) throw tooSlow();
+      if (this.#isTooSlow)
+        throw new ParleyError('TOO_SLOW', 'the reader is too slow: too much is queued for it', {
+          hint: 'the log has all of it; request it again',
+        });
       if (this.#isOver) return null;
       const received = this.#mustReadLog ? await this.#read() : this.takeQueued();
       if (received) return received;
@@ -180,7 +183,11 @@ export class Follower {
     if (this.#isOver) return null;
     const { newest } = this.#log;
     const read = page && this.#log.fromLog(page);
-    if (page && (newest === null ? page.length < this.#known : read === null)) throw deleted(); // FOLLOWER-6
+    // FOLLOWER-6
+    if (page && (newest === null ? page.length < this.#known : read === null))
+      throw new ParleyError('CONVERSATION_DELETED', 'this conversation was deleted while it was followed', {
+        hint: 'request it again to see what was written since',
+      });
     this.#isReading = read !== null && read.again !== 'no';
     this.#mustReadLog = this.#isReading;
     this.#mustPause = read?.again === 'later';
@@ -208,18 +215,6 @@ function hasAllFrom(index: number, queue: readonly Queued[]): boolean {
   const log = new FollowedLog(appends[0]?.[0]?.index ?? index + 1);
   const isWhole = log.next <= index && appends.every((append) => log.fromFeed(append) !== null);
   return isWhole && log.next >= index;
-}
-
-function deleted(): ParleyError {
-  return new ParleyError('CONVERSATION_DELETED', 'this conversation was deleted while it was followed', {
-    hint: 'request it again to see what was written since',
-  });
-}
-
-function tooSlow(): ParleyError {
-  return new ParleyError('TOO_SLOW', 'the reader is too slow: too much is queued for it', {
-    hint: 'the log has all of it; request it again',
-  });
 }
 
 function weightOf(arrival: Arrival): number {

@@ -80,7 +80,7 @@ export async function run(
     tell(context.failure(error), argv, io);
     if (argv.includes('--verbose') && error instanceof Error)
       io.stderr.write(`${escapeHidden(error.stack ?? '')}\n`);
-    return exitCodeOf(error);
+    return error instanceof ParleyError && /^(CONFIG_|USAGE)/.test(error.code) ? MISUSED : FAILED;
   }
 }
 
@@ -134,10 +134,6 @@ function named(program: Command, argv: readonly string[]): Command[] {
     if (command) return [command, ...named(command, argv.slice(at + 1))];
   }
   return [];
-}
-
-function exitCodeOf(error: unknown): number {
-  return error instanceof ParleyError && /^(CONFIG_|USAGE)/.test(error.code) ? MISUSED : FAILED;
 }
 
 function tell(failure: Failure, argv: readonly string[], io: Io): void {

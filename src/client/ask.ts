@@ -219,7 +219,10 @@ class Exchange {
       this.#run(call, id, AbortSignal.any([link.signal, signal])).catch(this.#options.over);
     }
     const asked = this.#calls.of(() => true).find(({ approval }) => approval === null);
-    if (asked && this.watch.held) throw askedBack(asked.agent, asked.question);
+    if (asked && this.watch.held)
+      throw new ParleyError('AGENT_ASKS', `${asked.agent} asks a person: ${asked.question}`, {
+        hint: 'the turn waits: post the answer to that agent; take `ask` out of its tools if no person reads',
+      });
   }
 
   async #run({ tool, arguments: given, asked }: CallersCall, id: string, signal: AbortSignal): Promise<void> {
@@ -276,12 +279,6 @@ function agentFailed(message: string, hint: string = LOG_SAYS): ParleyError {
 function noAgent({ conversation, index }: PostAnswer): ParleyError {
   return new ParleyError('NO_AGENT', `no agent answers message ${index} of ${conversation}`, {
     hint: 'address one: `to`, or @slug in the text',
-  });
-}
-
-function askedBack(agent: string, question: string): ParleyError {
-  return new ParleyError('AGENT_ASKS', `${agent} asks a person: ${question}`, {
-    hint: 'the turn waits: post the answer to that agent; take `ask` out of its tools if no person reads',
   });
 }
 

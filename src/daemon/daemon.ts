@@ -201,7 +201,9 @@ async function start(
     await publishAddress(config, { ...address, ...httpFacts(config, gateway, httpToken) }, releasers);
   gateway?.open(createGatewayPort(config, { ...serving, api, posts, traces }));
   releasers.add('readiness', () => gateway?.open(null)); // released first: load balancers stop sending requests
-  rebuildList(workers, log);
+  workers
+    .rebuildRows()
+    .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the conversation list is incomplete'));
   return readinessOf(config, { ...place, codeKey: httpToken && gateway?.codeKey });
 }
 
@@ -269,12 +271,6 @@ function toolContext(
     viewPolicyOf: (agent) => parts().runtime.team.rules.viewPolicy(agent),
     store,
   };
-}
-
-function rebuildList(workers: Workers, log: Log): void {
-  workers
-    .rebuildRows()
-    .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the conversation list is incomplete'));
 }
 
 async function publishAddress(

@@ -136,7 +136,10 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
     for (const sha256 of hashes) {
       await documents.change(`blob.${sha256}`, (stored) => {
         const known = alive(stored);
-        if (known === null) throw missing(sha256);
+        if (known === null)
+          throw new ParleyError('MISSING_BLOB', `the file ${sha256} is not stored, so nothing was appended`, {
+            hint: 'upload it, then post the message again',
+          });
         const { unclaimed, ...claimed } = known;
         const isKnown = known.in[log] !== undefined && !isBeginning && !unclaimed;
         return isKnown ? null : { ...claimed, in: { ...known.in, [log]: claimedAt } };
@@ -311,12 +314,6 @@ async function* verified(
   }
   if (bytes !== size || hash.digest('hex') !== sha256) throw fault();
   if (last !== null) yield last;
-}
-
-function missing(sha256: string): ParleyError {
-  return new ParleyError('MISSING_BLOB', `the file ${sha256} is not stored, so nothing was appended`, {
-    hint: 'upload it, then post the message again',
-  });
 }
 
 function wrongHash(sha256: string): ParleyError {

@@ -492,7 +492,8 @@ function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]
       if (SETTLING.includes(entry.answer)) settledByWord.add(wireCallId(entry.call));
       if (RELEASING.includes(entry.answer)) approved.add(wireCallId(entry.call));
     }
-    const key = resultOf(entry);
+    const key =
+      entry.type === 'message' && entry.role === 'tool' && entry.call ? wireCallId(entry.call) : null;
     const found = key === null ? undefined : seen.get(key);
     if (key === null || !found || !started.has(key) || settledByWord.has(key)) return [];
     const content = withoutNotice((entry.type === 'message' && entry.content) || '');
@@ -514,10 +515,6 @@ const RELEASING: readonly string[] = ['approve', 'rerun'];
 const SETTLING: readonly string[] = ['result', 'failed', 'expired'];
 /** Every result of the daemon for a call with an unknown outcome contains this. */
 const SAYS_UNKNOWN = /whether (?:it|that) took effect is unknown/;
-
-function resultOf(entry: Entry): string | null {
-  return entry.type === 'message' && entry.role === 'tool' && entry.call ? wireCallId(entry.call) : null;
-}
 
 function startedCalls(entries: readonly Entry[]): ReadonlySet<string> {
   const places: CallPlace[] = entries.flatMap((entry) => (entry.type === 'tool-started' ? [entry.call] : []));

@@ -49,7 +49,7 @@ export function planNextReduction(input: ReductionInput): ReductionPlan | null {
 }
 
 function plan(input: ReductionInput, size: Size): ReductionPlan | null {
-  const steps = stepsOf(input.tail);
+  const steps = input.tail.filter((part) => part.kind === 'turn' || part.kind === 'summary');
   // COMPACTION-4: no request has contained yet what follows the newest own message, its results included.
   const newest = Math.max(
     0,
@@ -151,11 +151,6 @@ function summaryBudget(
 
 const partsOf = (groups: readonly Group[]): ViewPart[] => groups.flatMap(({ parts }) => [...parts]);
 const lengthOf = ({ message }: ViewPart): number => message.content?.length ?? 0;
-
-/** What the running turn did so far. */
-function stepsOf(tail: readonly ViewPart[]): ViewPart[] {
-  return tail.filter((part) => part.kind === 'turn' || part.kind === 'summary');
-}
 
 /** A size that counts the files that a request would contain. */
 interface FileSize {

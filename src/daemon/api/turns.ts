@@ -22,7 +22,8 @@ export async function turnsPage(
   room: number,
 ): Promise<AnswerOf<'turns'>> {
   const { conversation, agent, after, limit = 100 } = request;
-  const since = momentOf(request.since);
+  // As entries have it, whatever the offset: moments are compared as texts.
+  const since = request.since === undefined ? '' : new Date(request.since).toISOString();
   let left = room - ENVELOPE;
   if (conversation !== undefined) await workers.existing(conversation);
   const from = after === undefined ? null : placeOf(after);
@@ -57,11 +58,6 @@ export async function turnsPage(
     }
   }
   return { turns, next: null };
-}
-
-/** As entries have it, whatever the offset: moments are compared as texts. */
-function momentOf(since: string | undefined): string {
-  return since === undefined ? '' : new Date(since).toISOString();
 }
 
 function placeOf(after: string): { readonly conversation: string; readonly index: number } {

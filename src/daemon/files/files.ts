@@ -214,9 +214,18 @@ class Incoming {
     const sha256 = this.#measure.sha256();
     const { mediaType: declared } = this.about;
     checkName(name);
-    if (size === 0) throw emptyFile();
-    if (expected.size !== undefined && expected.size !== size) throw incomplete(size, expected.size);
-    if (expected.sha256 !== undefined && expected.sha256 !== sha256) throw wrongHash(sha256);
+    if (size === 0)
+      throw new ParleyError('BLOB_EMPTY', 'the file is empty', {
+        hint: 'send a file with at least one byte',
+      });
+    if (expected.size !== undefined && expected.size !== size)
+      throw new ParleyError('BLOB_INCOMPLETE', `${size} bytes arrived of ${expected.size}`, {
+        hint: 'nothing was kept: send the file again',
+      });
+    if (expected.sha256 !== undefined && expected.sha256 !== sha256)
+      throw new ParleyError('BLOB_WRONG_HASH', `the bytes that arrived have the SHA-256 ${sha256}`, {
+        hint: 'nothing was kept: compute the hash of the bytes as they are sent, and send the file again',
+      });
     this.#hooks.count(size);
     const { path, file } = this.#opened;
     const { scan: command, environment } = this.#daemon.team.files;
@@ -268,22 +277,6 @@ function tooLarge(maxBytes: number): ParleyError {
 function tooFast({ code, hint, retryAfter }: Refusal, publisher: string): ParleyError {
   const message = `${publisher} has sent more files than its rate of posts allows (each 256 KiB of a file count as a post)`;
   return new ParleyError(code, message, { hint, retryAfter });
-}
-
-function emptyFile(): ParleyError {
-  return new ParleyError('BLOB_EMPTY', 'the file is empty', { hint: 'send a file with at least one byte' });
-}
-
-function incomplete(size: number, expected: number): ParleyError {
-  return new ParleyError('BLOB_INCOMPLETE', `${size} bytes arrived of ${expected}`, {
-    hint: 'nothing was kept: send the file again',
-  });
-}
-
-function wrongHash(sha256: string): ParleyError {
-  return new ParleyError('BLOB_WRONG_HASH', `the bytes that arrived have the SHA-256 ${sha256}`, {
-    hint: 'nothing was kept: compute the hash of the bytes as they are sent, and send the file again',
-  });
 }
 
 function full(error: unknown): unknown {

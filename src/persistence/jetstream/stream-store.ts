@@ -216,7 +216,10 @@ export async function openStreamSource(options: JetStreamStoreOptions): Promise<
   const broker = await openBroker(options);
   const buckets = [`KV_${names.stateBucket}`, `OBJ_${names.outputBucket}`];
   for (const stream of [names.logStream, names.auditStream, ...buckets]) {
-    if ((await findStream(broker.manager.streams, stream, storeError)) === null) throw missingSource(stream);
+    if ((await findStream(broker.manager.streams, stream, storeError)) === null)
+      throw new ParleyError('MIGRATION_NO_SOURCE', `there is no stream ${stream} on this server`, {
+        hint: 'check --nats, the account and --prefix: no daemon has run there with --store jetstream',
+      });
   }
   const documents = await BucketDocuments.open(broker, names, { mayCreate: false });
   await refuseUnfinishedMigration(`stream ${names.logStream}`, documents);
@@ -255,12 +258,6 @@ function streamArchive({ broker, names, documents }: StreamParts): StoreArchive 
       });
       return { entries, ends };
     },
-  });
-}
-
-function missingSource(stream: string): ParleyError {
-  return new ParleyError('MIGRATION_NO_SOURCE', `there is no stream ${stream} on this server`, {
-    hint: 'check --nats, the account and --prefix: no daemon has run there with --store jetstream',
   });
 }
 

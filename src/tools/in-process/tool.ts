@@ -115,16 +115,13 @@ export function createInProcessTools(
   const names = new Set<string>();
   for (const { definition } of tools) {
     const { name } = definition;
-    if (isTaken(name) || isConversationTool(name) || names.has(name)) throw taken(name);
+    if (isTaken(name) || isConversationTool(name) || names.has(name))
+      throw new ParleyError('TOOL_NAME_TAKEN', `another tool has the name ${name}`, {
+        hint: 'rename the tool that createDaemon or a file in config/tools gives; names of built-in tools and of MCP servers (mcp__…) are taken',
+      });
     names.add(name);
   }
   return toolboxOf(tools);
-}
-
-function taken(name: string): ParleyError {
-  return new ParleyError('TOOL_NAME_TAKEN', `another tool has the name ${name}`, {
-    hint: 'rename the tool that createDaemon or a file in config/tools gives; names of built-in tools and of MCP servers (mcp__…) are taken',
-  });
 }
 
 /**

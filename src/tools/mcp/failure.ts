@@ -43,7 +43,10 @@ export function callFailure(server: string, error: unknown, reason: string): Fai
     );
   }
   // A 4xx status: the server refused the request (unknown session or caller) and did not execute it.
-  if (error instanceof InsufficientScopeError || (error instanceof SdkHttpError && isRefusal(error.status))) {
+  if (
+    error instanceof InsufficientScopeError ||
+    (error instanceof SdkHttpError && error.status >= 400 && error.status < 500)
+  ) {
     return failed(
       'MCP_SERVER_UNAVAILABLE',
       `the server ${server} refused the call (${reason}). Nothing was done.`,
@@ -85,10 +88,6 @@ export function isClosed(error: unknown): boolean {
 /** It wants a login, whichever revision it knows. */
 export function wantsLogin(error: unknown): boolean {
   return error instanceof SdkHttpError && (error.status === 401 || error.status === 403);
-}
-
-function isRefusal(status: number): boolean {
-  return status >= 400 && status < 500;
 }
 
 const LONGEST = 600;
