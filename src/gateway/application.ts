@@ -76,14 +76,18 @@ export function createApplication(options: ApplicationOptions): Application {
     ...options,
     daemon: (request) => (request ? turns.daemonFor(options.daemon(), request) : options.daemon()),
   };
+  app.use('*', (context, next) => {
+    context.set('routes', routes);
+    return next();
+  });
   addRestRoutes(app, routes);
   addExportRoute(app, routes);
   addFileRoutes(app, routes);
   addEventRoutes(app, options);
   addMetricsRoute(app, options);
-  addOpenAiRoutes(app, routes);
-  addAgUiRoutes(app, routes);
-  addA2aRoutes(app, routes);
+  addOpenAiRoutes(app);
+  addAgUiRoutes(app);
+  addA2aRoutes(app);
   addMcpRoutes(app, routes);
   return app;
 }

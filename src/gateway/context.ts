@@ -12,11 +12,14 @@ export interface RouteContext extends Omit<GatewayOptions, 'host' | 'port'> {
   readonly closing: AbortSignal;
 }
 
-/** Set by the guard for the handlers. */
+/** Set by the guard, and then by the application, for the handlers. */
 interface Env {
-  Variables: { identity: Identity };
+  Variables: { identity: Identity; routes: RouteContext };
   Bindings: HttpBindings;
 }
 
 export type Application = Hono<Env>;
 export type Request = Context<Env>;
+
+/** The daemon for this request (SEATS-2). */
+export const daemonOf = (context: Request): GatewayPort => context.var.routes.daemon(context);

@@ -11,7 +11,7 @@ import {
 } from '../conversation/index.ts';
 import { cut, isBase64, sha256Of } from '../kernel/index.ts';
 import { digest } from './client-ids.ts';
-import type { Request, RouteContext } from './context.ts';
+import type { Request } from './context.ts';
 import { fetchFile } from './fetch.ts';
 import { refusedField } from './fields.ts';
 import { ownUrl } from './guard/hosts.ts';
@@ -67,32 +67,29 @@ export function referenceOf(url: string): string {
   return (data === null ? digest(url) : sha256Of(Buffer.from(data.base64, 'base64'))).slice(0, 12);
 }
 
-/** A request with files. */
-export interface UploadContext {
-  readonly routes: RouteContext;
-  readonly context: Request;
-  /** The publisher of a caller without one. */
-  readonly anonymous: OwnPublisher;
-}
-
-/** Stores what is not stored yet, in order. */
-export async function keepParts(parts: readonly SentPart[], upload: UploadContext): Promise<Part[]> {
+/** Stores what is not stored yet, in order. `anonymous`: the publisher of a caller without one. */
+export async function keepParts(
+  parts: readonly SentPart[],
+  context: Request,
+  anonymous: OwnPublisher,
+): Promise<Part[]> {
   const last = parts[MOST_PARTS];
   if (last)
     throw refusedField('where' in last ? last.where : 'parts', `a message has at most ${MOST_PARTS} parts`);
   const kept: Part[] = [];
-  for (const part of parts) kept.push(part.type === 'sent' ? await keep(part, upload) : part);
+  for (const part of parts) kept.push(part.type === 'sent' ? await keep(part, context, anonymous) : part);
   return kept;
 }
 
-async function keep(sent: SentFile, { routes, context, anonymous }: UploadContext): Promise<FilePart> {
+async function keep(sent: SentFile, context: Request, anonymous: OwnPublisher): Promise<FilePart> {
+  const { identity, routes } = context.var;
   const { where, name, expects } = sent;
-  const own = 'url' in sent ? storedAt(sent.url, baseOf(context, routes)) : null;
+  const own = 'url' in sent ? storedAt(sent.url, baseOf(context)) : null;
   if (own !== null)
     return { type: 'file', sha256: own, ...(name && { name }), mediaType: UNKNOWN_TYPE, size: 0 };
   const options = { ...routes.fetch, maxBytes: routes.maxFileBytes, signal: context.req.raw.signal };
   const bytes = 'bytes' in sent ? sent.bytes : await fetchFile(sent.url, options);
-  const publisher = context.var.identity.publisher ?? anonymous;
+  const publisher = identity.publisher ?? anonymous;
   const file = await routes
     .daemon(context)
     .keepFile(Readable.from([bytes]), { name, publisher }, { size: bytes.length });
@@ -110,8 +107,8 @@ export function postOf(parts: readonly Part[]): {
 }
 
 /** This daemon as its client knows it (HOSTS-3). */
-export function baseOf(context: Request, { known }: RouteContext): string {
-  return ownUrl(context.req.header('host'), known);
+export function baseOf({ req, var: { routes } }: Request): string {
+  return ownUrl(req.header('host'), routes.known);
 }
 
 const OWN_PATH = String.raw`/api/conversations/[\w-]{1,128}/blobs/`;

@@ -57,19 +57,15 @@ const ANY_AGENT: Described = {
   description: 'a team of agents; the routing rules choose which one answers',
 };
 
-export async function listAgents(context: Request, options: RouteContext): Promise<Response> {
-  const agents = (await allAgents(options)).map(({ slug, name, description }) => {
-    return { slug, name, description, card: `${urlOf(context, slug, options)}/${AGENT_CARD_PATH}` };
+export async function listAgents(context: Request): Promise<Response> {
+  const agents = (await allAgents(context)).map(({ slug, name, description }) => {
+    return { slug, name, description, card: `${urlOf(context, slug)}/${AGENT_CARD_PATH}` };
   });
   return context.json({ agents });
 }
 
-export async function card(
-  context: Request,
-  options: RouteContext,
-  slug: string = ANY_AGENT.slug,
-): Promise<Response> {
-  const own = await cardFor(context, slug, options);
+export async function card(context: Request, slug: string = ANY_AGENT.slug): Promise<Response> {
+  const own = await cardFor(context, slug);
   if (versionOf(context) !== A2A_LEGACY_PROTOCOL_VERSION)
     return context.json(AgentCard.toJSON(own) as object);
   // The SDK's handler calls this method alone for a card.
@@ -78,20 +74,21 @@ export async function card(
   return context.json(await legacy.getAuthenticatedExtendedAgentCard(new ServerCallContext()));
 }
 
-export async function answer(context: Request, options: RouteContext, slug: string): Promise<Response> {
-  const { closing, heartbeatMs } = options;
+export async function answer(context: Request, slug: string): Promise<Response> {
+  const { routes } = context.var;
+  const { closing, heartbeatMs } = routes;
   const gone = new AbortController();
   const onGone = () => gone.abort();
   const detach = onAbort([closing, context.req.raw.signal], onGone);
   try {
-    const own = await cardFor(context, slug, options);
-    const requests = requestsOf(context, own, slug, options, gone.signal);
-    const body = await readRequest(context, options, versionOf(context) === A2A_LEGACY_PROTOCOL_VERSION);
+    const own = await cardFor(context, slug);
+    const requests = requestsOf(context, own, slug, gone.signal);
+    const body = await readRequest(context, versionOf(context) === A2A_LEGACY_PROTOCOL_VERSION);
     const answered = await dispatch(context, requests, own, body);
     if (!(Symbol.asyncIterator in answered)) return context.json(answered);
     const first = await answered.next().catch((error: unknown) => ({ error }));
     if ('error' in first) return context.json(asFaultOfClient(body, refusalOf(body, first.error)));
-    const onFault = (error: unknown) => options.onFault(error, context.req.path);
+    const onFault = (error: unknown) => routes.onFault(error, context.req.path);
     return eventStream(frames(body, first, answered), { heartbeatMs, closing, onGone, onFault });
   } catch (error) {
     if (error instanceof Unreadable) return context.json(error.answer);
@@ -144,43 +141,38 @@ function versionOf(context: Request): string {
   return given.replace(/^(\d+\.\d+)\.\d+$/, '$1');
 }
 
-async function cardFor(context: Request, slug: string, options: RouteContext): Promise<AgentCard> {
-  const found = (await allAgents(options)).find((agent) => agent.slug === slug);
-  if (found) return cardOf(found, urlOf(context, slug, options), options);
+async function cardFor(context: Request, slug: string): Promise<AgentCard> {
+  const found = (await allAgents(context)).find((agent) => agent.slug === slug);
+  if (found) return cardOf(found, urlOf(context, slug), context.var.routes);
   // Does not list other agents: a card is public.
   throw new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
     hint: 'GET /a2a lists those that there are',
   });
 }
 
-function requestsOf(
-  context: Request,
-  own: AgentCard,
-  slug: string,
-  options: RouteContext,
-  signal: AbortSignal,
-): AgentRequests {
+function requestsOf(context: Request, own: AgentCard, slug: string, signal: AbortSignal): AgentRequests {
+  const { identity, routes } = context.var;
   const tasks = new Tasks({
-    daemon: options.daemon(context),
-    lasting: () => options.daemon(),
-    closing: options.closing,
+    daemon: routes.daemon(context),
+    lasting: () => routes.daemon(),
+    closing: routes.closing,
     agent: slug === ANY_AGENT.slug ? null : slug,
-    identity: context.var.identity,
-    newId: options.newId,
-    keep: (parts) => keepParts(parts, { routes: options, context, anonymous: ANONYMOUS }),
-    address: (conversation) => addressOf(baseOf(context, options), conversation),
+    identity,
+    newId: routes.newId,
+    keep: (parts) => keepParts(parts, context, ANONYMOUS),
+    address: (conversation) => addressOf(baseOf(context), conversation),
   });
-  const onFault = (error: unknown) => options.onFault(error, context.req.path);
-  return new AgentRequests(own, tasks, signal, { onFault, statusOf: options.wire.statusOf });
+  const onFault = (error: unknown) => routes.onFault(error, context.req.path);
+  return new AgentRequests(own, tasks, signal, { onFault, statusOf: routes.wire.statusOf });
 }
 
-async function allAgents(options: RouteContext): Promise<readonly Described[]> {
-  const { agents } = await ask(options.daemon(), 'agents', {});
+async function allAgents(context: Request): Promise<readonly Described[]> {
+  const { agents } = await ask(context.var.routes.daemon(), 'agents', {});
   return [ANY_AGENT, ...agents.filter(({ slug }) => slug !== ANY_AGENT.slug)];
 }
 
-function urlOf(context: Request, slug: string, options: RouteContext): string {
-  return `${baseOf(context, options)}/a2a/${slug}`;
+function urlOf(context: Request, slug: string): string {
+  return `${baseOf(context)}/a2a/${slug}`;
 }
 
 /** The public description of an agent. */
@@ -255,7 +247,8 @@ const METHODS: ReadonlySet<string> = new Set([
  *        take them for none; and bytes in broken base64, of which it would take a part.
  * RPC-3  Parameters at which the SDK throws are `-32602`, in our words: it answers with what JavaScript says about its own code.
  */
-async function readRequest(context: Request, routes: RouteContext, isLegacy: boolean): Promise<Body> {
+async function readRequest(context: Request, isLegacy: boolean): Promise<Body> {
+  const { routes } = context.var;
   const limit = { ...routes, maxBodyBytes: routes.maxHistoryBytes };
   const body = await jsonBody(context, limit, false).catch((error: unknown) => {
     const code = error instanceof ParleyError ? CODES[error.code] : undefined;

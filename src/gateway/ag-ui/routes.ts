@@ -1,6 +1,6 @@
 import type { OwnPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Application, Request, RouteContext } from '../context.ts';
+import type { Application, Request } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
 import { addressOf, baseOf, keepParts, type SentPart } from '../files.ts';
 import { authorOf, type Identity, requireRole } from '../guard/access.ts';
@@ -21,12 +21,12 @@ import { addressedBy, type RunInput, readRunInput } from './input.ts';
 const ANY_AGENT = 'parley';
 const ANONYMOUS: OwnPublisher = 'ag-ui';
 
-export function addAgUiRoutes(app: Application, routes: RouteContext): void {
-  app.post('/ag-ui/:agent', (context) => run(context, context.req.param('agent'), routes));
+export function addAgUiRoutes(app: Application): void {
+  app.post('/ag-ui/:agent', (context) => run(context, context.req.param('agent')));
 }
 
-async function run(context: Request, slug: string, routes: RouteContext): Promise<Response> {
-  const { identity } = context.var;
+async function run(context: Request, slug: string): Promise<Response> {
+  const { identity, routes } = context.var;
   const input = readRunInput(await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }));
   requireRoles(identity, input);
   const { runFrames } = await import('./frames.ts'); // with the protocol's packages, which a start does not load
@@ -34,14 +34,14 @@ async function run(context: Request, slug: string, routes: RouteContext): Promis
   const { agents } = await ask(daemon, 'agents', {});
   if (slug !== ANY_AGENT && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
   const act = actingFor(daemon, identity, ANONYMOUS);
-  const keep = (parts: readonly SentPart[]) => keepParts(parts, { routes, context, anonymous: ANONYMOUS });
+  const keep = (parts: readonly SentPart[]) => keepParts(parts, context, ANONYMOUS);
   const author = authorOf(identity, ANONYMOUS);
   const agent = slug === ANY_AGENT ? null : slug;
   const begun = await begin(daemon, input, { agent, author, identity, act, keep });
   const { closing, heartbeatMs } = routes;
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);
   const onGone = () => begun.arrivals.close();
-  const address = addressOf(baseOf(context, routes), input.conversation);
+  const address = addressOf(baseOf(context), input.conversation);
   const frames = runFrames(daemon, input, begun, { closing, onFault, address });
   const response = eventStream(frames, { heartbeatMs, closing, onGone, onFault });
   context.header('x-parley-conversation', input.conversation);

@@ -1,4 +1,4 @@
-import type { Application, RouteContext } from '../context.ts';
+import type { Application } from '../context.ts';
 import {
   type Completion,
   completionFrames,
@@ -12,25 +12,25 @@ import { type AgentModel, answer, known, models, readSent, type Started, Starter
 
 /** `/v1`: an agent as a model, for programs that speak OpenAI's protocols. */
 
-export function addOpenAiRoutes(app: Application, routes: RouteContext): void {
-  const starter = new Starter(routes);
+export function addOpenAiRoutes(app: Application): void {
+  const starter = new Starter();
   app.get('/v1/models', async (context) =>
-    context.json({ object: 'list', data: (await models(routes)).map(modelOf) }),
+    context.json({ object: 'list', data: (await models(context)).map(modelOf) }),
   );
   app.get('/v1/models/:model', async (context) =>
-    context.json(modelOf(await known(context.req.param('model'), routes))),
+    context.json(modelOf(await known(context.req.param('model'), context))),
   );
   app.post('/v1/chat/completions', async (context) => {
-    const request = readChatRequest(...(await readSent(context, routes)));
+    const request = readChatRequest(...(await readSent(context)));
     const started = await starter.start(context, request);
     const completion = completionOf(started);
-    return answer(context, routes, started, {
+    return answer(context, started, {
       isStream: request.stream,
       frames: (said, onFault) => completionFrames(completion, said, request.includeUsage, onFault),
       whole: (reply) => wholeCompletion(completion, reply),
     });
   });
-  addResponsesRoutes(app, routes, starter);
+  addResponsesRoutes(app, starter);
 }
 
 function completionOf({ id, model }: Started): Completion {

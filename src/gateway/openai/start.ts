@@ -2,9 +2,9 @@ import { MOST_RESULTS } from '../../bus/contract.ts';
 import { type MessageEntry, type OwnPublisher, type Received, wireCallId } from '../../conversation/index.ts';
 import { asError, InOrder, onAbort, ParleyError, tally, within } from '../../kernel/index.ts';
 import { digest, NOT_ANSWERED } from '../client-ids.ts';
-import type { Request, RouteContext } from '../context.ts';
+import { daemonOf, type Request, type RouteContext } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
-import { addressOf, baseOf, fileLines, keepParts, postOf, type UploadContext } from '../files.ts';
+import { addressOf, baseOf, fileLines, keepParts, postOf } from '../files.ts';
 import { authorOf } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import type { GatewayPort } from '../port.ts';
@@ -44,7 +44,7 @@ export interface Started {
 }
 
 /** Who asks, and what the body is. */
-export async function readSent(context: Request, routes: RouteContext): Promise<[unknown, Sender]> {
+export async function readSent(context: Request): Promise<[unknown, Sender]> {
   const { req } = context;
   const sender = {
     headers: {
@@ -55,29 +55,22 @@ export async function readSent(context: Request, routes: RouteContext): Promise<
     publisher: authorOf(context.var.identity, ANONYMOUS),
     secret: context.var.identity.caller,
   };
+  const { routes } = context.var;
   return [await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }), sender];
 }
 
 export class Starter {
-  readonly #routes: RouteContext;
   readonly #order = new InOrder();
-
-  constructor(routes: RouteContext) {
-    this.#routes = routes;
-  }
 
   /** `earlier`: the conversation that the request names by a response in it, and how to find where it continues. */
   async start(context: Request, request: ChatRequest, earlier?: Earlier): Promise<Started> {
     nameUnused(context, request.unused);
-    const [{ id: model }, typed] = await Promise.all([
-      known(request.model, this.#routes),
-      typedAgents(this.#routes),
-    ]);
+    const [{ id: model }, typed] = await Promise.all([known(request.model, context), typedAgents(context)]);
     const place = earlier?.conversation ?? request.conversation ?? prefixOf(request);
     return this.#order.run(place, async () => {
       const conversation = earlier ? await earlier.find({ ...request, typed }) : request.conversation;
       const placed = { ...request, typed, conversation };
-      return startReply(context, this.#routes, placed, model).catch((error: unknown) => {
+      return startReply(context, placed, model).catch((error: unknown) => {
         throw asSent(error, request);
       });
     });
@@ -92,24 +85,19 @@ export interface Earlier {
 }
 
 /** Finds or creates the conversation, and posts. A new one begins with the history, which the caller quotes. */
-async function startReply(
-  context: Request,
-  routes: RouteContext,
-  request: TypedRequest,
-  model: string,
-): Promise<Started> {
-  if (request.endsWithResults) return continueReply(context, routes, request, model);
-  const daemon = routes.daemon(context);
+async function startReply(context: Request, request: TypedRequest, model: string): Promise<Started> {
+  if (request.endsWithResults) return continueReply(context, request, model);
+  const daemon = daemonOf(context);
   const { conversation, id, parts, meta, seed, unanswered } = await pick(daemon, {
     ...request,
-    newId: routes.newId,
+    newId: context.var.routes.newId,
     now: Date.now(),
   });
   context.header('x-parley-conversation', conversation);
   const agent = agentOf(model);
   const post = {
     id,
-    ...postOf(await keepParts(parts, { routes, context, anonymous: ANONYMOUS })),
+    ...postOf(await keepParts(parts, context, ANONYMOUS)),
     ...request.brought,
     meta: { model: meta.model, chat: meta, ...request.meta },
     ...(agent && { to: [agent] }),
@@ -117,17 +105,17 @@ async function startReply(
   };
   const act = actingFor(daemon, context.var.identity, ANONYMOUS);
   if (seed.length > 0) {
-    const messages = await keepPast(seed, { routes, context, anonymous: ANONYMOUS });
+    const messages = await keepPast(seed, context);
     await act('seed', { conversation, messages, post }); // without effect if the post would be refused
   }
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
     const { index, agents, unknownMentions } = await act('post', { conversation, ...post });
     nameUnknownMentions(context, unknownMentions);
     const left = unanswered.filter(({ asked }) => asked.index < index); // not those of a repeated post
-    const results = await resultsOf(left, { routes, context, anonymous: ANONYMOUS });
+    const results = await resultsOf(left, context);
     if (results.length > 0) await act('results', { conversation, results });
     const { typed } = request;
-    const asked = { context, routes, conversation, index, agents, agent, typed };
+    const asked = { context, conversation, index, agents, agent, typed };
     return { conversation, index, id, model, ...(await repliedTo(asked, arrivals)) };
   });
 }
@@ -136,7 +124,8 @@ async function repliedTo(
   asked: Posted,
   arrivals: Arrivals,
 ): Promise<Pick<Started, 'reply' | 'leave' | 'gone'>> {
-  const { context, routes, conversation, index } = asked;
+  const { context, conversation, index } = asked;
+  const { routes, identity } = context.var;
   const { onFault, closing } = routes;
   const place = `${conversation} ${index}`;
   let [reply, isWaiting]: [Reply | null, boolean] = [null, true];
@@ -149,7 +138,7 @@ async function repliedTo(
   const gone = () => {
     const wasWaiting = isWaiting;
     leave();
-    if (!wasWaiting || reply?.isOver || closing.aborted || !context.var.identity.stopOnDisconnect) return;
+    if (!wasWaiting || reply?.isOver || closing.aborted || !identity.stopOnDisconnect) return;
     stopReply(asked, () => isWaitedFor(routes, place)).catch((error: unknown) =>
       onFault(error, context.req.path),
     );
@@ -176,42 +165,37 @@ function waitFor(routes: RouteContext, place: string, more: 1 | -1): void {
 const isWaitedFor = (routes: RouteContext, place: string) => waiting.get(routes)?.has(place) === true;
 
 /** As the verb `seed` takes it. */
-async function keepPast(seed: readonly Past[], upload: UploadContext): Promise<object[]> {
+async function keepPast(seed: readonly Past[], context: Request): Promise<object[]> {
   const kept: object[] = [];
   for (const { message, files } of seed.map(sentPast))
-    kept.push(files.length > 0 ? { ...message, files: await keepParts(files, upload) } : message);
+    kept.push(files.length > 0 ? { ...message, files: await keepParts(files, context, ANONYMOUS) } : message);
   return kept;
 }
 
 /** Answers open calls, and continues their turns (REQUEST-5). */
-async function continueReply(
-  context: Request,
-  routes: RouteContext,
-  request: TypedRequest,
-  model: string,
-): Promise<Started> {
-  const daemon = routes.daemon(context);
+async function continueReply(context: Request, request: TypedRequest, model: string): Promise<Started> {
+  const daemon = daemonOf(context);
   const { conversation, calls } = await pickCalls(daemon, request);
   context.header('x-parley-conversation', conversation);
   const answered = calls.map((call, at) => ({ ...call, parts: request.results[at]?.parts ?? [] }));
-  const results = await resultsOf(answered, { routes, context, anonymous: ANONYMOUS });
+  const results = await resultsOf(answered, context);
   const act = actingFor(daemon, context.var.identity, ANONYMOUS);
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
     const { index } = await act('results', { conversation, results });
     const turns = calls.map(({ asked }) => ({ turnId: asked.turnId ?? '', agent: asked.author.id }));
     const { typed } = request;
-    const asked = { context, routes, conversation, index, agents: [], agent: agentOf(model), turns, typed };
+    const asked = { context, conversation, index, agents: [], agent: agentOf(model), turns, typed };
     const id = digest([conversation, index]);
     return { conversation, index, id, model, ...(await repliedTo(asked, arrivals)) };
   });
 }
 
 /** As the verb `results` takes them. Without parts: the caller did not answer. */
-async function resultsOf(calls: readonly AnsweredCall[], upload: UploadContext): Promise<object[]> {
+async function resultsOf(calls: readonly AnsweredCall[], context: Request): Promise<object[]> {
   const results: object[] = [];
   for (const { asked, position, parts } of calls) {
     const call = wireCallId({ index: asked.index, position });
-    if (parts) results.push({ call, ...postOf(await keepParts(parts, upload)) });
+    if (parts) results.push({ call, ...postOf(await keepParts(parts, context, ANONYMOUS)) });
     else results.push({ call, content: NOT_ANSWERED, isError: true });
   }
   return results;
@@ -222,7 +206,6 @@ export const agentOf = (model: string): string | null => (model === ANYBODY ? nu
 
 export interface Posted {
   readonly context: Request;
-  readonly routes: RouteContext;
   /** Absent: that of the request. */
   readonly daemon?: GatewayPort;
   readonly conversation: string;
@@ -238,36 +221,36 @@ export interface Posted {
 /** The reply to a post, before anything that came after it. */
 export async function replyTo({
   context,
-  routes,
   conversation,
   index,
   agents,
   agent,
   turns,
   typed,
-  daemon = routes.daemon(context),
+  daemon = daemonOf(context),
 }: Posted): Promise<Reply> {
   const before = await readTail(daemon, conversation, index);
   const stopped = await stoppedOf(daemon, conversation, agents);
-  const address = addressOf(baseOf(context, routes), conversation);
+  const address = addressOf(baseOf(context), conversation);
   const linesOf = (entry: MessageEntry) => fileLines(entry, address);
   return new Reply(index, agents, agent, before, {
     stopped,
     linesOf,
     notBefore: lastResult(await readLog(daemon, conversation, index, index + 2 * MOST_RESULTS)),
     ...(turns && { turns }),
-    typed: typed ?? (await typedAgents(routes)),
+    typed: typed ?? (await typedAgents(context)),
   });
 }
 
-async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {
+async function typedAgents({ var: { routes } }: Request): Promise<ReadonlySet<string>> {
   const { agents } = await ask(routes.daemon(), 'agents', {});
   return new Set(agents.filter(({ typed }) => typed).map(({ slug }) => slug));
 }
 
 /** Ends the turns of a reply once they have begun, and waits until they have ended. `isKept`: asked then; it ends none. */
 export async function stopReply(asked: Posted, isKept = () => false): Promise<void> {
-  const { context, routes, conversation, index } = asked;
+  const { context, conversation, index } = asked;
+  const { routes } = context.var;
   const daemon = routes.daemon(); // that of the request refuses once its client is gone
   const act = actingFor(daemon, context.var.identity, ANONYMOUS);
   const follow = async (isEnough: (reply: Reply) => boolean): Promise<Reply> => {
@@ -302,12 +285,8 @@ export interface Rendering {
 }
 
 /** The answer as a stream, or whole. */
-export async function answer(
-  context: Request,
-  routes: RouteContext,
-  started: Started,
-  rendering: Rendering,
-): Promise<Response> {
+export async function answer(context: Request, started: Started, rendering: Rendering): Promise<Response> {
+  const { routes } = context.var;
   const { closing, heartbeatMs } = routes;
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);
   const { gone } = started;
@@ -376,7 +355,7 @@ export interface AgentModel {
   };
 }
 
-export async function models(routes: RouteContext): Promise<AgentModel[]> {
+export async function models({ var: { routes } }: Request): Promise<AgentModel[]> {
   const { agents, default: first } = await ask(routes.daemon(), 'agents', {});
   const rows = agents.map(({ slug: id, description, clientTools: tools, shownFiles: files }) => ({
     id,
@@ -389,8 +368,8 @@ export async function models(routes: RouteContext): Promise<AgentModel[]> {
   return [whose, ...rows.filter(({ id }) => id !== ANYBODY)];
 }
 
-export async function known(model: string, routes: RouteContext): Promise<AgentModel> {
-  const all = await models(routes);
+export async function known(model: string, context: Request): Promise<AgentModel> {
+  const all = await models(context);
   const found = all.find(({ id }) => id === model);
   if (found) return found;
   throw new ParleyError('MODEL_NOT_FOUND', `there is no model ${JSON.stringify(model)}`, {

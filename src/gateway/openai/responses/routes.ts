@@ -1,7 +1,7 @@
 import { type Entry, filesOf, isOfAPerson, type MessageEntry } from '../../../conversation/index.ts';
 import { asError, ParleyError } from '../../../kernel/index.ts';
 import { conversationOf, digest } from '../../client-ids.ts';
-import type { Application, Request, RouteContext } from '../../context.ts';
+import { type Application, daemonOf, type Request } from '../../context.ts';
 import { refusedField } from '../../fields.ts';
 import { type AddressOf, addressOf, baseOf } from '../../files.ts';
 import { requireAuthor } from '../../guard/access.ts';
@@ -40,11 +40,11 @@ import {
  * RESPONSE-STORED-3 A response in the background is answered at once; its turns run like all others.
  */
 
-export function addResponsesRoutes(app: Application, routes: RouteContext, starter: Starter): void {
+export function addResponsesRoutes(app: Application, starter: Starter): void {
   app.post('/v1/responses', async (context) => {
-    const request = readResponseRequest(...(await readSent(context, routes)));
+    const request = readResponseRequest(...(await readSent(context)));
     const chat = { ...request.chat, meta: { response: request.meta } };
-    const started = await starter.start(context, chat, earlierOf(context, routes, request));
+    const started = await starter.start(context, chat, earlierOf(context, request));
     const facts: ResponseFacts = {
       id: idOf(started.conversation, started.index),
       conversation: started.conversation,
@@ -54,7 +54,7 @@ export function addResponsesRoutes(app: Application, routes: RouteContext, start
       meta: request.meta,
     };
     if (chat.stream || !request.isInBackground)
-      return answer(context, routes, started, {
+      return answer(context, started, {
         isStream: chat.stream,
         frames: (said, onFault) => responseFrames(facts, said, onFault),
         async whole(reply) {
@@ -69,37 +69,37 @@ export function addResponsesRoutes(app: Application, routes: RouteContext, start
   app.get('/v1/responses/:id', async (context) => {
     if (context.req.query('stream') === 'true')
       throw refusedField('stream', 'a stored response is read whole: read it again until it is complete');
-    const { facts, outcome } = await stored(context, routes);
+    const { facts, outcome } = await stored(context);
     return context.json(responseOf(facts, outcome));
   });
   app.get('/v1/responses/:id/input_items', async (context) => {
-    const { post, facts } = await stored(context, routes);
-    return context.json(listOf([itemOf(post, placed(context, routes, facts.conversation))], false));
+    const { post, facts } = await stored(context);
+    return context.json(listOf([itemOf(post, placed(context, facts.conversation))], false));
   });
   app.post('/v1/responses/:id/cancel', async (context) => {
-    const { post, facts, outcome } = await stored(context, routes);
+    const { post, facts, outcome } = await stored(context);
     if (outcome.end) return context.json(responseOf(facts, outcome));
     requireAuthor(context.var.identity, post.author.id);
     const { conversation } = facts;
-    await stopReply(await postedIn(context, routes, conversation, post));
-    const after = await stored(context, routes);
+    await stopReply(await postedIn(context, conversation, post));
+    const after = await stored(context);
     return context.json(responseOf(after.facts, after.outcome));
   });
   app.get('/v1/conversations/:id', async (context) => {
-    const { conversation, first } = await conversationIn(context, routes);
+    const { conversation, first } = await conversationIn(context);
     return context.json(conversationObject(conversation, first));
   });
   app.get('/v1/conversations/:id/items', async (context) => {
-    const { conversation } = await conversationIn(context, routes);
-    return context.json(await itemsOf(context, routes, conversation));
+    const { conversation } = await conversationIn(context);
+    return context.json(await itemsOf(context, conversation));
   });
   app.get('/v1/conversations/:id/items/:item', async (context) => {
-    const { conversation } = await conversationIn(context, routes);
+    const { conversation } = await conversationIn(context);
     const id = context.req.param('item');
     const place = placeIn(id);
     const from = place?.conversation === conversation ? place.index : null;
-    const [entry] = from === null ? [] : await readLog(routes.daemon(context), conversation, from, from + 1);
-    if (entry && isShown(entry)) return context.json(itemOf(entry, placed(context, routes, conversation)));
+    const [entry] = from === null ? [] : await readLog(daemonOf(context), conversation, from, from + 1);
+    if (entry && isShown(entry)) return context.json(itemOf(entry, placed(context, conversation)));
     throw new ParleyError('NOT_FOUND', `there is no item ${JSON.stringify(id.slice(0, 200))}`, {
       hint: 'the items of a conversation are its messages: list them',
     });
@@ -130,20 +130,16 @@ function notFound(id: string): ParleyError {
 }
 
 /** RESPONSE-STORED-1 */
-async function stored(
-  context: Request,
-  routes: RouteContext,
-  id = context.req.param('id') ?? '',
-): Promise<Stored> {
+async function stored(context: Request, id = context.req.param('id') ?? ''): Promise<Stored> {
   const place = placeIn(id);
   if (!place) throw notFound(id);
   const { conversation, index } = place;
-  const entries = await orElse(readLog(routes.daemon(context), conversation, index), []);
+  const entries = await orElse(readLog(daemonOf(context), conversation, index), []);
   const [post] = entries;
   if (post?.type !== 'message' || post.author.kind !== 'person') throw notFound(id);
   if (post.role !== 'user' && post.role !== 'tool') throw notFound(id);
   const { response = {} } = (post.meta ?? {}) as { response?: ResponseMeta };
-  const posted = await postedIn(context, routes, conversation, post);
+  const posted = await postedIn(context, conversation, post);
   const reply = await replyTo(posted);
   const { said, length } = reply.replay(entries);
   const created = Math.floor(Date.parse(post.createdAt) / 1_000);
@@ -163,50 +159,41 @@ function modelIn({ meta }: MessageEntry): string {
 }
 
 /** A post, or the result of a call: then the turn of that call continues, and the model is that of its caller's post before. */
-async function postedIn(context: Request, routes: RouteContext, conversation: string, post: MessageEntry) {
+async function postedIn(context: Request, conversation: string, post: MessageEntry) {
   const { index, to: agents = [], call, turnId = '', agentId = '', author } = post;
-  const place = { context, routes, conversation, index };
+  const place = { context, conversation, index };
   if (!call) return { ...place, agents, agent: agentOf(modelIn(post)) };
-  const before = await readTail(routes.daemon(context), conversation, index);
+  const before = await readTail(daemonOf(context), conversation, index);
   const asked = before.filter(isOfAPerson).findLast((one) => one.author.id === author.id);
   const agent = asked ? agentOf(modelIn(asked)) : agentId;
   return { ...place, agents: [], agent, turns: [{ turnId, agent: agentId }] };
 }
 
 /** The conversation that the request names by an earlier response (RESPONSE-STORED-2). */
-function earlierOf(
-  context: Request,
-  routes: RouteContext,
-  { previous }: ResponseRequest,
-): Earlier | undefined {
+function earlierOf(context: Request, { previous }: ResponseRequest): Earlier | undefined {
   if (previous === null) return undefined;
   const place = placeIn(previous);
   if (!place) throw notFound(previous);
   return {
     conversation: place.conversation,
-    find: (request) => continuationOf(context, routes, previous, request),
+    find: (request) => continuationOf(context, previous, request),
   };
 }
 
-async function continuationOf(
-  context: Request,
-  routes: RouteContext,
-  previous: string,
-  request: TypedRequest,
-): Promise<string> {
-  const { post, facts, outcome, length, later } = await stored(context, routes, previous);
+async function continuationOf(context: Request, previous: string, request: TypedRequest): Promise<string> {
+  const { post, facts, outcome, length, later } = await stored(context, previous);
   if (!outcome.end)
     throw refusedField('previous_response_id', 'this response is not complete: retrieve it until it is');
   const { conversation } = facts;
   const { author, caller, key, isRetry } = request;
   const callers = [author, post.author.id];
   const hasGoneOn = later.some((entry) => isOfAPerson(entry) && callers.includes(entry.author.id));
-  const { newId } = routes;
+  const { newId } = context.var.routes;
   const asked = { ...request, newId, now: Date.now() };
   if (!hasGoneOn || isRepeated(later, asked)) return conversation;
   const at = post.index + length - 1;
   const copies = `resp-${digest([conversation, post.index])}-`;
-  const daemon = routes.daemon(context);
+  const daemon = daemonOf(context);
   const known = isRetry ? await repeatedAmong(daemon, { prefix: copies, from: at + 1 }, asked) : null;
   if (known !== null) return known;
   const as = copies + (key === null ? newId() : digest([author, caller, key]));
@@ -214,9 +201,9 @@ async function continuationOf(
   return as;
 }
 
-async function conversationIn(context: Request, routes: RouteContext) {
+async function conversationIn(context: Request) {
   const conversation = conversationOf(context.req.param('id') ?? '');
-  const { entries } = await ask(routes.daemon(context), 'entries', { conversation, from: 0, limit: 1 });
+  const { entries } = await ask(daemonOf(context), 'entries', { conversation, from: 0, limit: 1 });
   return { conversation, first: entries[0] };
 }
 
@@ -228,7 +215,7 @@ function conversationObject(id: string, first: Entry | undefined): object {
 const MOST_ITEMS = 100;
 
 /** The messages of people and agents, in pages: `limit` (20), `order` (desc), `after` the id of an item. */
-async function itemsOf(context: Request, routes: RouteContext, conversation: string): Promise<object> {
+async function itemsOf(context: Request, conversation: string): Promise<object> {
   const { limit = '20', order = 'desc', after } = context.req.query();
   const count = Number(limit);
   if (!Number.isInteger(count) || count < 1 || count > MOST_ITEMS)
@@ -237,13 +224,13 @@ async function itemsOf(context: Request, routes: RouteContext, conversation: str
   const place = after === undefined ? null : placeIn(after);
   if (after !== undefined && place?.conversation !== conversation)
     throw refusedField('after', 'expected the id of an item of this conversation');
-  const entries = await readLog(routes.daemon(context), conversation, 0);
+  const entries = await readLog(daemonOf(context), conversation, 0);
   const messages = entries.filter(isShown);
   const all = order === 'asc' ? messages : messages.reverse();
   const rest = place
     ? all.filter(({ index }) => (order === 'asc' ? index > place.index : index < place.index))
     : all;
-  const at = placed(context, routes, conversation);
+  const at = placed(context, conversation);
   const page = rest.slice(0, count).map((entry) => itemOf(entry, at));
   return listOf(page, rest.length > count);
 }
@@ -262,8 +249,8 @@ interface Placed {
   readonly address: AddressOf;
 }
 
-function placed(context: Request, routes: RouteContext, conversation: string): Placed {
-  return { conversation, address: addressOf(baseOf(context, routes), conversation) };
+function placed(context: Request, conversation: string): Placed {
+  return { conversation, address: addressOf(baseOf(context), conversation) };
 }
 
 /** A client may send it back as it is (GATEWAY-FILES-3). */
