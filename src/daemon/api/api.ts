@@ -119,7 +119,8 @@ export class Api {
     label: (request, caller) =>
       this.#steer(request, caller, ({ title, archived }, by) => ({ type: 'label', title, archived, by })),
     feedback: (request, caller) => this.#feedback(request, caller),
-    phase: (request, caller) => this.#phase(request, caller),
+    phase: (request, caller) =>
+      this.#control(request, caller, ({ phase, reason }, by) => ({ type: 'set-phase', phase, reason, by })),
     mode: (request, caller) => this.#mode(request, caller),
     seed: (request, caller) => this.#seed(request, caller),
     fork: (request, caller) => this.#fork(request, caller),
@@ -290,23 +291,17 @@ export class Api {
     return explained.explanation;
   }
 
-  #phase(request: RequestOf<'phase'>, { isBound }: Caller): Promise<AnswerOf<'phase'>> {
-    const { conversation, phase, reason } = request;
-    const by = this.#operator(request, isBound);
-    return this.#control(conversation, { type: 'set-phase', phase, reason, by });
+  #mode(request: RequestOf<'mode'>, caller: Caller): Promise<AnswerOf<'mode'>> {
+    return this.#control(request, caller, ({ mode, agent, workflow, input }, by) => {
+      const oversized = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
+      if (oversized) throw asError(oversized);
+      return { type: 'set-mode', mode, agent, workflow, input, by };
+    });
   }
 
-  async #mode(request: RequestOf<'mode'>, { isBound }: Caller): Promise<AnswerOf<'mode'>> {
-    const { conversation, mode, agent, workflow, input } = request;
-    const by = this.#operator(request, isBound);
-    const oversized = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
-    if (oversized) throw asError(oversized);
-    return this.#control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
-  }
-
-  async #seed(request: RequestOf<'seed'>, { sender, isBound }: Caller): Promise<AnswerOf<'seed'>> {
-    const by = this.#operator(request, isBound);
-    const post = request.post && (await this.#nextPost(request, request.post, { sender, isBound }));
+  async #seed(request: RequestOf<'seed'>, caller: Caller): Promise<AnswerOf<'seed'>> {
+    const by = this.#operator(request, caller.isBound);
+    const post = request.post && (await this.#nextPost(request, request.post, caller));
     const from = { publisher: request.publisher ?? by.id, now: this.daemon.now() };
     const beyond = refusalOfHistory(request.messages, this.#histories, from);
     if (beyond) throw asError(beyond);
@@ -326,7 +321,7 @@ export class Api {
   async #nextPost(
     { conversation, publisher, author }: RequestOf<'seed'>,
     given: object,
-    { sender, isBound }: Pick<Caller, 'sender' | 'isBound'>,
+    { sender, isBound }: Caller,
   ): Promise<CommandOf<'post'>['post']> {
     const { newId } = this.daemon;
     const asked = { author, ...given, conversation, publisher };
@@ -347,17 +342,21 @@ export class Api {
   /** A command for a conversation that exists. */
   async #steer<R extends RequestOf<SteeringVerb>>(
     request: R,
-    { isBound }: Caller,
+    caller: Caller,
     commandOf: (request: R, by: Author) => Command,
   ): Promise<AnswerOf<'conversation'>> {
     await this.workers.existing(request.conversation);
-    const by = this.#operator(request, isBound);
-    return this.#control(request.conversation, commandOf(request, by));
+    return this.#control(request, caller, commandOf);
   }
 
-  async #control(id: string, command: Command): Promise<AnswerOf<'conversation'>> {
-    await this.#submit(id, command);
-    return this.#document(id);
+  async #control<R extends RequestOf<SteeringVerb | 'phase' | 'mode'>>(
+    request: R,
+    { isBound }: Caller,
+    commandOf: (request: R, by: Author) => Command,
+  ): Promise<AnswerOf<'conversation'>> {
+    const { conversation } = request;
+    await this.#submit(conversation, commandOf(request, this.#operator(request, isBound)));
+    return this.#document(conversation);
   }
 
   /** Throws the refusal. */
@@ -385,7 +384,7 @@ export class Api {
 
   async #change(
     { approvalId, arguments: others }: RequestOf<'change'>,
-    { sender, isBound }: Pick<Caller, 'sender' | 'isBound'>,
+    { sender, isBound }: Caller,
   ): Promise<AnswerOf<'change'>> {
     const found = await this.#approvalThatWaits(approvalId);
     if (!found) throw unknownApproval(approvalId);
@@ -402,20 +401,17 @@ export class Api {
   }
 
   /** Throws if the caller saw another change than the call would make now. */
-  async #refuseUnseen(
-    { approvalId, arguments: others, seen }: RequestOf<'answer'>,
-    caller: Pick<Caller, 'sender' | 'isBound'>,
-  ): Promise<void> {
-    if (seen === undefined || !(await this.#approvalThatWaits(approvalId))) return;
-    const now = await this.#change({ approvalId, arguments: others }, caller);
+  async #refuseUnseen({ seen, ...request }: RequestOf<'answer'>, caller: Caller): Promise<void> {
+    if (seen === undefined || !(await this.#approvalThatWaits(request.approvalId))) return;
+    const now = await this.#change(request, caller);
     if (now.seen === seen) return;
     throw new ParleyError('CHANGE_CONFLICT', 'the file changed since the difference was shown', {
       hint: 'look again: the call would change something else now',
     });
   }
 
-  async #results(request: RequestOf<'results'>, { sender, isBound }: Caller): Promise<AnswerOf<'results'>> {
-    const by = await this.#posterOf(request, { sender, isBound });
+  async #results(request: RequestOf<'results'>, caller: Caller): Promise<AnswerOf<'results'>> {
+    const by = await this.#posterOf(request, caller);
     const results = request.results.map(resultOf);
     const reply = await this.#submit(request.conversation, { type: 'answer-calls', results, by });
     return { accepted: true, index: reply.kind === 'answered' ? reply.index : 0 };
@@ -441,24 +437,20 @@ export class Api {
   /** The author of a request that a publisher makes about a conversation that exists. */
   async #posterOf(
     { conversation, publisher, author }: Pick<RequestOf<'feedback'>, 'conversation' | 'publisher' | 'author'>,
-    { sender, isBound }: Pick<Caller, 'sender' | 'isBound'>,
+    { sender, isBound }: Caller,
   ): Promise<Author> {
     refuseOther(sender, publisher);
-    const who = { publisher: sender ?? publisher, author };
-    const by = this.#operator(who, isBound);
+    const by = this.#operator({ publisher: sender ?? publisher, author }, isBound);
     await this.workers.existing(conversation);
     return by;
   }
 
-  async #answer(
-    request: RequestOf<'answer'>,
-    { sender, isBound, mayOperate }: Caller,
-  ): Promise<AnswerOf<'answer'>> {
-    const who = sender ?? request.publisher;
-    refuseOther(sender, request.publisher);
-    const { approvalId, answer, reason, result, author, always } = request;
-    const by = this.#operator({ publisher: who, author }, isBound);
-    const isStranger = !isApprover(sender, request.publisher, this.daemon.team.approvers);
+  async #answer(request: RequestOf<'answer'>, caller: Caller): Promise<AnswerOf<'answer'>> {
+    const { sender, isBound, mayOperate } = caller;
+    const { approvalId, answer, reason, result, publisher, author, always } = request;
+    refuseOther(sender, publisher);
+    const by = this.#operator({ publisher: sender ?? publisher, author }, isBound);
+    const isStranger = !isApprover(sender, publisher, this.daemon.team.approvers);
     if (isStranger && answer !== 'deny') throw asError(refusalOfApproval(by.id));
     if (always && !mayOperate) throw asError(refusalOfGrant(by.id));
     const conversation = conversationOfApproval(approvalId);
@@ -466,7 +458,7 @@ export class Api {
       throw unknownApproval(approvalId);
     const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
     const changed = request.arguments && JSON.stringify(request.arguments);
-    if (answer === 'approve') await this.#refuseUnseen(request, { sender, isBound });
+    if (answer === 'approve') await this.#refuseUnseen(request, caller);
     const given = { approvalId, answer, reason, result: text, arguments: changed, always };
     await this.#submit(conversation, { type: 'answer', ...given, by, isStranger });
     return { accepted: true };
@@ -545,7 +537,7 @@ interface Kept extends Pick<ConversationStore, 'people'> {
 /** Merges what the request has, and answers the whole. */
 async function readingOf(
   { publisher, author, read = {}, filters }: RequestOf<'reading'>,
-  { sender, isBound }: Pick<Caller, 'sender' | 'isBound'>,
+  { sender, isBound }: Caller,
   { people, exists }: Kept,
   now: string,
 ): Promise<Reading> {
