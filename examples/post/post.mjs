@@ -14,9 +14,9 @@ import { connect, nkeyAuthenticator } from 'nats';
 const PATIENCE_MS = 120_000;
 
 const [conversation, ...words] = process.argv.slice(2);
-if (!conversation || words.length === 0) {
+if (!/^[\w-]{1,128}$/.test(conversation ?? '') || words.length === 0) {
   console.error(
-    'usage: node post.mjs CONVERSATION TEXT…   (PARLEY_DATA names the data directory; default: data)',
+    'usage: node post.mjs CONVERSATION TEXT…   (CONVERSATION: letters, digits, _ and -; PARLEY_DATA names the data directory; default: data)',
   );
   process.exit(2);
 }
