@@ -26,7 +26,6 @@ export type FileKind = 'image' | 'pdf' | 'audio';
 /** The files of one kind that a provider takes. */
 export interface FileRule {
   readonly types: readonly string[];
-  /** Bytes of one file. */
   readonly maxBytes: number;
   /** Pixels of a side; absent: any. */
   readonly maxSide?: number;

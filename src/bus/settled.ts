@@ -171,7 +171,6 @@ export class LowWaterMark {
     return this.#value;
   }
 
-  /** How many are under way. */
   get underWay(): number {
     return this.#opened.length - this.#head - this.#settled.size;
   }

@@ -22,7 +22,6 @@ export interface Context {
   readonly json: boolean;
   /** For stdout. */
   readonly palette: Palette;
-  /** Writes streamed text unchanged. */
   write(text: string): void;
   /** Writes a line of the result for people. */
   line(text: string): void;

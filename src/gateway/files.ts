@@ -97,7 +97,6 @@ async function keep(sent: SentFile, context: Request, anonymous: OwnPublisher): 
   throw refusedField(where, `expected ${expects}/…, and the bytes are ${file.mediaType}`);
 }
 
-/** The fields of a post with these parts. */
 export function postOf(parts: readonly Part[]): {
   readonly content: string;
   readonly parts?: readonly Part[];

@@ -71,7 +71,6 @@ export async function freeBytes(directory: string): Promise<number> {
   return disk.bavail * disk.bsize;
 }
 
-/** Bytes of the files below this directory. */
 export async function bytesBelow(directory: string): Promise<number> {
   let bytes = 0;
   for (const name of await readdir(directory, { recursive: true }).catch(() => [])) {

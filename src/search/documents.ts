@@ -39,7 +39,6 @@ export function documentsOf(entries: readonly Entry[]): SearchDocument[] {
   });
 }
 
-/** Each question with its options. */
 function questionsIn({ tool_calls: calls = [] }: MessageEntry): string[] {
   return calls.flatMap(({ function: { name, arguments: text } }) => {
     const asked = name === 'ask' ? parseArguments(name, text) : null;

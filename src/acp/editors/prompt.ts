@@ -335,7 +335,6 @@ export class Prompt {
     });
   }
 
-  /** An error for a person. */
   #words(error: unknown): string {
     const { code, message, hint } = this.#session.explain(error);
     return [`${code}: ${message}`, hint].filter((part) => part !== undefined).join('; ');

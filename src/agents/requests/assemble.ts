@@ -481,7 +481,6 @@ export function guard(
 /** What every request of an agent begins with. */
 export interface FixedPart {
   readonly agent: string;
-  /** The name of its model. */
   readonly model: string;
   /** The estimated tokens of its instructions and tools. */
   tokens(): number;

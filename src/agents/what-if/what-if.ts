@@ -46,7 +46,6 @@ export interface WantedCall {
   readonly arguments: string;
 }
 
-/** One run of a turn. */
 export interface Run {
   readonly outcome: RunOutcome;
   /** The text of its last answer. */

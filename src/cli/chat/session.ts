@@ -29,7 +29,6 @@ import { renderView } from '../render/view.ts';
 interface SessionOptions {
   readonly conversation: string;
   readonly actor: Actor;
-  /** Prints the conversation. */
   readonly print: (text: string) => void;
   /** Prints other lines, such as errors. */
   readonly note: (text: string) => void;

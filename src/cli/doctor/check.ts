@@ -29,7 +29,6 @@ export interface Check {
   readonly fix?: string;
 }
 
-/** Makes the results of a check of this name. */
 export function named(name: string) {
   const result =
     (status: Check['status']) =>
@@ -91,7 +90,6 @@ interface OpenFiles {
   readonly command: string;
 }
 
-/** The folders of a configuration. */
 const FOLDERS = new Set(['agents', 'prompts', 'workflows']);
 const SHOWN = 3;
 /** Undefined on a system without numeric user ids. */

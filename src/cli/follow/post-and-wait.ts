@@ -344,7 +344,6 @@ export function createWaitingApprovals(
   const noted = new Set<string>();
   const noteWaiting = (lines: readonly string[]) => note(['waiting for a person:', ...lines].join('\n'));
   return {
-    /** Whether this approval was printed. */
     isShown: (approvalId: string): boolean => noted.has(approvalId),
     /** Prints the approval that this entry requests, unless it was answered meanwhile. */
     async requested(entry: EntryOf<'approval-requested'>): Promise<void> {

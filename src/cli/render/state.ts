@@ -169,7 +169,6 @@ function daemonsText(daemons: readonly DaemonStatus[], now: number, palette: Pal
     .join('\n');
 }
 
-/** The ids of the first conversations of a daemon. */
 function listed({ count, first }: NonNullable<DaemonStatus['owns']>): string {
   if (count === 0) return '';
   return `: ${first.join(', ')}${count > first.length ? ` and ${count - first.length} more` : ''}`;

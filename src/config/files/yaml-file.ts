@@ -175,7 +175,6 @@ export interface Substitution {
   readonly path: KeyPath;
   /** The text in the file, which may be shown (PROBLEMS-3). */
   readonly written: string;
-  /** The variables that are set, with their values. */
   readonly used: readonly (readonly [name: string, value: string])[];
   /** Variables that are not set. */
   readonly missing: readonly string[];

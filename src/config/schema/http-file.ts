@@ -195,7 +195,6 @@ function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text;
 }
 
-/** The limits of each publisher. */
 export interface PublishersConfig {
   readonly named: Readonly<Record<string, PublisherConfig>>;
   readonly others: PublisherConfig;

@@ -48,7 +48,6 @@ export interface SettingValue {
   readonly source: string;
 }
 
-/** The sources of settings. */
 export interface SettingsInput {
   readonly env: Environment;
   readonly flags: ConfigFlags;

@@ -250,7 +250,6 @@ export function resolveDaemonAddress(options: {
     data: resolve(workingDirectory, settingValue(input, 'data')?.text || DEFAULT_DATA),
     /** Null: not set in the environment. */
     subjectPrefix: variable(env, variableOf(['subjectPrefix'])) ?? null,
-    /** PARLEY_NATS_USER */
     user: variable(env, settingVariable('natsUser')) ?? null,
   };
   problems.throwIfAny();

@@ -7,7 +7,6 @@ import { plainContent } from './repeated-calls.ts';
 import { addResult, refuse } from './turn-entries.ts';
 import { advanceTurn } from './turns.ts';
 
-/** A call that waits for its caller. */
 export interface AwaitedCall {
   readonly turn: Turn;
   readonly call: OpenCall;

@@ -43,7 +43,6 @@ export interface Post {
   /** The sender may set the sessions of the agents that the message wakes (PERSON-7). */
   readonly setsSession?: true;
   readonly replyTo?: string;
-  /** The JSON Schema of the answer. */
   readonly schema?: JsonRecord;
   readonly includeInContext?: boolean;
   readonly isCollapsed?: boolean;
@@ -274,7 +273,6 @@ export interface SeededMessage {
   readonly parts?: readonly Part[] | undefined;
 }
 
-/** What a caller reports of one call. */
 export interface CallersResult {
   readonly call: CallPlace;
   readonly content: string;

@@ -74,7 +74,6 @@ export class DecisionBuilder {
     return this.#entries;
   }
 
-  /** The index that the next entry will have. */
   get nextIndex(): number {
     return this.state.length;
   }
@@ -94,7 +93,6 @@ export class DecisionBuilder {
     return [...this.context.entries, ...this.#entries];
   }
 
-  /** Adds one entry and returns its index. */
   add(draft: NewEntry): number {
     const entry: Record<string, unknown> = {
       index: this.state.length,

@@ -324,7 +324,6 @@ export function abortTurn(builder: DecisionBuilder, slug: string, key: number): 
   for (const other of delegatesOf(builder, turn)) abortTurn(builder, other, key);
 }
 
-/** The agents that work on delegations of this turn. */
 function delegatesOf(builder: DecisionBuilder, turn: Turn): string[] {
   return Object.entries(builder.state.agents).flatMap(([slug, agent]) => {
     const place = agent.turn?.delegatedBy?.call;

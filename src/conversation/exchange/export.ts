@@ -179,7 +179,6 @@ function fenced(text: string): string {
   return `${fence}\n${text}\n${fence}`;
 }
 
-/** A message in OpenAI's form. */
 export interface OpenAiMessage {
   readonly role: MessageEntry['role'];
   readonly content: string | null | readonly ContentPart[];

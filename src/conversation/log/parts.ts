@@ -46,7 +46,6 @@ export const UNKNOWN_TYPE = 'application/octet-stream';
 /** Digits of a hash that name a file within one conversation, as in `@blob/3fa98c01be22`. */
 const SHORT = 12;
 
-/** The path by which tools read the file. */
 function blobPath({ sha256 }: Pick<FilePart, 'sha256'>): string {
   return `@blob/${sha256.slice(0, SHORT)}`;
 }

@@ -22,7 +22,6 @@ interface Grouping {
   readonly isUnshown: (index: number) => boolean;
   /** By another author, and of a type that the view may contain. */
   readonly mayContain: (entry: Entry) => boolean;
-  /** Estimated tokens of a message. */
   readonly tokensOf: (message: ViewMessage) => number;
   /** The files of a message that a request would contain. */
   readonly filesIn?: (message: ViewMessage) => readonly FilePart[];

@@ -28,7 +28,6 @@ import type { Delegation, WaitingEntry } from './waiting.ts';
 
 type Next = Mutable<ConversationState>;
 
-/** The state after one more entry. */
 export function evolve(state: ConversationState, entry: Entry): ConversationState {
   const next = mutableCopy(state);
   next.length = entry.index + 1;

@@ -96,7 +96,6 @@ export interface Turn {
   /** Index of the entry that requests its next model call: the log up to here determines that request. */
   readonly upTo: number;
   readonly openCalls: readonly OpenCall[];
-  /** Answered model calls. */
   readonly modelCalls: number;
   /** What an entry below this index requested is answered: it follows the newest answer, or is one that the next request continues. */
   readonly answeredUpTo: number;
@@ -223,7 +222,6 @@ export interface ConversationState {
   /** All settings, oldest first. */
   readonly settings: readonly Setting[];
   readonly activeAgent: string | null;
-  /** Every agent is stopped. */
   readonly stopped: boolean;
   readonly agents: Readonly<Record<string, AgentState>>;
   /** Input and output tokens, as providers reported them. */

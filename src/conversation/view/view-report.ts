@@ -15,7 +15,6 @@ export type ReductionStatus =
   /** It does not fit the window and is not sent (`CONTEXT_STILL_TOO_LARGE`). */
   | 'failed';
 
-/** One message of the exact request. */
 export interface RequestMessage {
   readonly role: string;
   readonly content: string | null;

@@ -124,7 +124,6 @@ export async function copyAcceptedTools(from: string, to: string): Promise<void>
 export interface MigrateOptions {
   /** The target. */
   readonly to: 'file' | 'jetstream';
-  /** The data directory. */
   readonly directory: string;
   readonly nats: NatsOptions;
   readonly prefix?: string;

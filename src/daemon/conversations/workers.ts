@@ -449,7 +449,6 @@ export class OpenWorkers {
     return [...this.#openings.values()];
   }
 
-  /** The opened ones. */
   get workers(): ConversationWorker[] {
     return [...this.#openings.values()].flatMap((opening) => this.#opened.get(opening) ?? []);
   }

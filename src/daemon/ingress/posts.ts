@@ -339,7 +339,6 @@ function permanent(error: unknown): Refusal | null {
   return error.code === 'LOG_CORRUPT' ? refusal(error.code, error.message, error.hint) : null;
 }
 
-/** The decision threw. */
 function isUndecided(error: unknown): error is ParleyError {
   return error instanceof ParleyError && error.code === 'DECISION_FAILED';
 }

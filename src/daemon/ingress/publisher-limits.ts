@@ -103,7 +103,6 @@ export class PublisherLimits {
       : postsPerMinute * (1 + milliseconds / MINUTE_MS);
   }
 
-  /** The refusal of a post that is over the rate. */
   tooFast(publisher: string, waitMs: number): Refusal {
     return tooFast(publisher, this.#limitsOf(publisher).postsPerMinute, waitMs);
   }

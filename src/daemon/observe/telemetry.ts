@@ -33,7 +33,6 @@ interface TurnEvent extends EventBase {
 export type TelemetryEvent =
   | (TurnEvent & {
       readonly type: 'turn_started';
-      /** The index of the entry. */
       readonly index: number;
       /** Indexes of the entries that the turn answers. */
       readonly trigger: readonly number[];
@@ -79,7 +78,6 @@ export type TelemetryEvent =
       /** Ordinal within the turn, from 1; absent for a summary. */
       readonly call?: number;
       readonly outcome: 'answered' | 'failed' | 'aborted';
-      /** The code of a failure. */
       readonly code?: string;
       /** Why the model ended its answer. */
       readonly finishReason?: string;

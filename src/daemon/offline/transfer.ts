@@ -100,7 +100,6 @@ export async function exportToFile(
   return { out, files };
 }
 
-/** One text of a definition. */
 interface DefinitionLine {
   readonly type: 'definition';
   readonly hash: string;
@@ -141,7 +140,6 @@ export interface ImportOptions {
 
 interface ImportOutcome {
   readonly conversation: string;
-  /** The number of entries in the file. */
   readonly entries: number;
   /** It was imported before. */
   readonly duplicate: boolean;

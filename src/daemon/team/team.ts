@@ -45,7 +45,6 @@ import {
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { availabilityOf, toolRules, underPolicy } from '../tools/tool-policy.ts';
 
-/** An agent with its model. */
 export interface RunningAgent extends AgentSetup {
   readonly model: Model;
   /** As `AgentSetup.fallbacks`. */
@@ -121,7 +120,6 @@ export interface Team {
   readonly publishers: PublishersConfig;
   readonly files: Config['blobs'] & Pick<Config['tools'], 'environment'>;
   readonly models: ConfiguredModels;
-  /** The team in a conversation. */
   for(state: ConversationState): Team;
 }
 

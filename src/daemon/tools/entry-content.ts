@@ -56,7 +56,6 @@ export async function keptResult(
   }
 }
 
-/** Whether an entry with these fields fits the broker's payload. */
 export function fitsPayload(fields: object, keeper: Pick<OutputContext, 'maxPayload'>): boolean {
   return sizeOf(fields) <= roomOf(keeper);
 }

@@ -35,7 +35,6 @@ import { keptResult, type OutputContext, type RoomContext, requireRoom } from '.
 
 type ToolEffect = Extract<Effect, { type: 'run-tool' }> & Pick<ToolRun, 'traceparent' | 'ask'>;
 
-/** What a tool call needs of the daemon. */
 export interface ToolCallContext extends OutputContext, Omit<ResultFilesContext, 'store'> {
   readonly store: OutputContext['store'] & ResultFilesContext['store'];
   readonly team: { readonly toolbox: Toolbox } & ResultFilesContext['team'];

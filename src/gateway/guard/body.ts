@@ -23,7 +23,6 @@ const DECODERS: Readonly<Record<string, Decode>> = {
 };
 const ACCEPTED = 'gzip, deflate, br';
 
-/** The body as one JSON object. */
 export async function jsonBody(
   context: Request,
   { maxBodyBytes, wire }: Pick<RouteContext, 'maxBodyBytes' | 'wire'>,

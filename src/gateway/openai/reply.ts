@@ -312,7 +312,6 @@ const LASTING: ReadonlySet<string> = new Set([
   'UNAUTHORIZED',
 ]);
 
-/** The model of an agent failed. */
 function agentFailed({ code, message }: Refusal): Refusal {
   const when = LASTING.has(code) ? 'once the cause is fixed' : 'for another attempt';
   const again = `the same request gets this failure for 5 minutes: ${when} send another message, or a new idempotency-key`;

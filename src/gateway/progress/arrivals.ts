@@ -21,7 +21,6 @@ export class Arrivals extends Follower {
     super(sourceOf(daemon, conversation), { whenFull: 'end' });
   }
 
-  /** Starts at this index. */
   override begin(index: number): void {
     super.begin(index, Math.max(1, index));
   }

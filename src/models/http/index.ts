@@ -474,7 +474,6 @@ function limitConnecting(sent: ClientRequest, ready: 'connect' | 'secureConnect'
   });
 }
 
-/** The body, truncated. */
 async function textOfBody(answer: IncomingMessage): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -256,7 +256,6 @@ export function beginsLog({ headers, body }: StoredMessage): boolean {
   return append === null || decodeBody(body, 0, append.length) !== null;
 }
 
-/** Every conversation that has a log, by id. */
 export async function conversationsIn(broker: Broker, names: StoreNames): Promise<string[]> {
   const prefixLength = names.log(ANY).length - ANY.length;
   const subjects = await subjectsOf(broker, names.logStream, names.log(ANY));

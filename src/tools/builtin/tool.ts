@@ -12,7 +12,6 @@ export const FILES_TIMEOUT_MS = 30_000;
 
 export interface ToolContext extends Access {
   readonly conversation: string;
-  /** The calling agent. */
   readonly agent: string;
   readonly conversations: Conversations;
   /** The folder behind `@project`. */

@@ -52,7 +52,6 @@ const LONGEST_QUESTION = 600;
 const LARGEST_FORM = 16_384;
 const LONGEST_PROGRESS = 300;
 
-/** The transport of a connection. */
 export interface Link {
   readonly transport: Transport;
   /** After a transport error, ping the server to find out whether it still answers. */

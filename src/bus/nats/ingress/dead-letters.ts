@@ -28,7 +28,6 @@ export interface DeadLetterOptions {
   readonly ensureStreams: () => Promise<unknown>;
   readonly share: DeadLetterShare;
   readonly mayStore?: (() => Promise<void>) | undefined;
-  /** Aborted when the bus closes. */
   readonly closing: AbortSignal;
 }
 

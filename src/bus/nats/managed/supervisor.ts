@@ -284,7 +284,6 @@ function logServer(log: ManagedLog, { endpoint, pid, version, adopted }: Running
  * SYNC-LOOP-3 A failed pass is logged once and retried; nothing counts as synced.
  */
 interface SyncLoop {
-  /** Runs one pass now. */
   pass(): Promise<void>;
   /** Runs a last pass. Never rejects. */
   stop(): Promise<void>;
