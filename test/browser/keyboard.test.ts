@@ -60,6 +60,26 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Press an arrow key or Tab, then a.');
   });
 
+  it('the key of an answer says that what would change is not shown yet, and acts once it is', async () => {
+    await stage.post('unread', 'write it');
+    const page = await stage.look();
+    let read = () => {};
+    const held = new Promise<void>((resolve) => (read = resolve));
+    await page.route('**/approvals/*/change', (route) => held.then(() => route.continue()));
+    await page.evaluate("location.hash = '#/c/unread'");
+    await page.getByText('Reading the file').waitFor();
+    await page.getByLabel('Message').press('Escape');
+    await page.keyboard.press('ArrowUp');
+    for (const key of ['a', 'd']) {
+      await pressAlone(page, key);
+      await page.getByText(`${key} answers this call once its difference is shown.`).waitFor();
+    }
+    read();
+    await page.locator('.ask-card .primary:enabled').waitFor();
+    await pressAlone(page, 'a');
+    await message(page, 'That is what came of it').waitFor();
+  });
+
   it('arrow keys go through the calls that wait in an entry, and a key before them says what to do', async () => {
     const page = await stage.begin('through', 'ask both');
     const cards = page.locator('.ask-card');

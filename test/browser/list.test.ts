@@ -322,6 +322,29 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(() => ids.allInnerTexts()).toEqual(['93f844…cdef', '5d0087…cdef']);
   });
 
+  it('unread titles that differ in the last letters of their last word have those in sight', async () => {
+    const page = await stage.look();
+    await page.locator('.row').first().waitFor();
+    const words = ['WWWWWWWWdam', 'interoperabilitaetspruefung'].flatMap((word) => [
+      `${word}-1`,
+      `${word}-2`,
+    ]);
+    for (const [n, word] of words.entries()) await post(`word-${n}`, `Account of what came back of ${word}`);
+    const inSight = () =>
+      page.evaluate<string[]>(`[...document.querySelectorAll('.row.unread .title')].map((title) => {
+        const texts = document.createTreeWalker(title, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode());
+        const range = document.createRange();
+        range.setStart(texts.currentNode, texts.currentNode.length - 1);
+        range.setEnd(texts.currentNode, texts.currentNode.length);
+        const [letter, room] = [range, texts.currentNode.parentElement.closest('.one-line')].map((one) => one.getBoundingClientRect());
+        return letter.right <= room.right + 1 ? String(range) : 'out of sight';
+      })`);
+    await until(async () => (await inSight()).slice(0, 4)).toEqual(['2', '1', '2', '1']);
+    const first = page.locator('.row.unread .title').first();
+    expect((await first.innerText()).replace('\n', '')).toBe(`Account of what came back of ${words.at(-1)}`);
+  });
+
   it('a deletion says what was deleted on the page to which it leads, and no longer on the next one', async () => {
     await post('gone', 'Words to delete');
     const page = await stage.look('#/c/gone');

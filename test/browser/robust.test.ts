@@ -348,7 +348,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
   ])('when the connection is lost nothing moves under a hand, %s', async (_, options) => {
     const cable = await layCable(stage.url);
     try {
-      await post('still', `last words${PARAGRAPHS.repeat(2)}`, { includeInContext: false });
+      await post('still', `last words${PARAGRAPHS.repeat(8)}`, { includeInContext: false });
       const page = await stage.look('#/c/still', options, cable.url);
       const last = message(page, 'last words').last().locator('.prose');
       await last.waitFor();

@@ -159,12 +159,20 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
         return document.elementFromPoint(left + 20, top + height / 2) === approve;
       })()`);
     await expect.poll(reached).toBe(true);
+    const left = await page.evaluate<number>(`(() => {
+      const [field, pen] = [document.querySelector('.ask-card input'), document.createElement('canvas').getContext('2d')];
+      const { fontSize, fontFamily, paddingLeft } = getComputedStyle(field);
+      pen.font = fontSize + ' ' + fontFamily;
+      return field.clientWidth - 2 * Number.parseFloat(paddingLeft) - pen.measureText(field.placeholder).width;
+    })()`);
+    expect(left).toBeGreaterThanOrEqual(0); // its placeholder is whole
     await page.evaluate("location.hash = '#/c/long'");
     await card.getByText('rm /the/end').first().waitFor();
     expect(await reached()).toBe(false);
     await page.getByRole('button', { name: 'Read on to answer' }).tap();
     await expect.poll(reached).toBe(true);
     expect(await shownOf(card.locator('.call-end'), page)).toBeGreaterThan(40);
+    await page.locator('.ask-card.seen').waitFor();
     expect(await page.getByRole('button', { name: 'Read on to answer' }).count()).toBe(0);
     const covers = await textOf(card.getByText('also approves later calls of shell'));
     expect(covers.length).toBeLessThan(300); // the command is above, in full
@@ -314,6 +322,45 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     ['#/c/long', (page) => page.locator('.ask-card').waitFor()],
     ['#/c/run', (page) => page.locator('.runs summary').first().tap()],
   ];
+  it('on a phone, the head of a thread has two rows, and Stop is no more than its other controls where nothing runs', async () => {
+    const page = await stage.look('#/c/calm', { ...PHONE, viewport: { width: 390, height: 844 } });
+    const stop = page.locator('.controls').getByRole('button', { name: 'Stop' });
+    await stop.waitFor();
+    const { y = 999, height = 0 } = (await page.locator('.people').boundingBox()) ?? {};
+    expect(y + height).toBeLessThan(844 * 0.14);
+    expect((await stop.boundingBox())?.width).toBeLessThan(48);
+    const border = "getComputedStyle(document.querySelector('.controls .stop')).borderColor";
+    expect(await page.evaluate(border)).toBe('rgba(0, 0, 0, 0)');
+    const last = await page.locator('.people > li').last().boundingBox();
+    const controls = await page.locator('.controls').boundingBox();
+    expect(controls?.x).toBeGreaterThanOrEqual((last?.x ?? 999) + (last?.width ?? 0));
+    expect((controls?.x ?? 0) + (controls?.width ?? 999)).toBeLessThanOrEqual(390);
+    for (const name of ['Stop', 'More', 'Phase'])
+      await page.locator(`.controls [title*=${name}]`).tap({ trial: true });
+    await page.locator('.controls [title*=Stop]').tap();
+    const resume = page.locator('.controls').getByText('Resume');
+    await resume.waitFor();
+    await page.waitForTimeout(550); // it takes the place of a pressed button
+    await resume.tap();
+    await stop.waitFor();
+  });
+
+  it('on a phone, how a message is delivered to agents at work is offered while they work, with its label', async () => {
+    const page = await stage.look('#/c/calm', { ...PHONE, viewport: { width: 390, height: 844 } });
+    await page.getByLabel('Message').tap();
+    await page.locator('#name').waitFor();
+    const delivery = page.getByLabel('While they work');
+    expect(await delivery.isVisible()).toBe(false);
+    await write(page, 'slowly');
+    await page.locator('.field .stop').waitFor();
+    await page.getByLabel('Message').tap();
+    await delivery.waitFor();
+    expect(await page.getByText('While they work', { exact: true }).isVisible()).toBe(true);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    await stage.api('POST', 'conversations/calm/stop', { publisher: 'alice' });
+    await stage.api('POST', 'conversations/calm/resume', { publisher: 'alice' });
+  });
+
   it('on a phone, the participants of a conversation are in one line, face beside face', async () => {
     for (const name of ['Ann', 'Ben', 'Cleo', 'Dan'])
       await post('crowd', 'for the record', { author: { name }, includeInContext: false });

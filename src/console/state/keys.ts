@@ -154,7 +154,7 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   const place = focused ?? document.querySelector('.inbox-entry .detail, .thread');
   if (repeat || !place || !/^[a-z1-9]$/.test(key)) return false;
   const [control, ...others] = place.querySelectorAll<HTMLElement>(
-    `[aria-keyshortcuts="${key}"]:is(:enabled, .edit-arguments *)${MORE[key] ?? ''}`,
+    `[aria-keyshortcuts="${key}"]:is(:enabled, .edit-arguments *, [aria-busy="true"])${MORE[key] ?? ''}`,
   );
   if (!control) return false;
   if (!focused || (!wasSelected && !document.activeElement?.matches('.row'))) {
@@ -162,9 +162,10 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
     if (others.length === 0) refusedAt = control.closest<HTMLElement>('.ask-card:focus, article');
     return tell(`Press an arrow key or Tab, then ${key}.`);
   }
-  if (others.length > 0) {
+  if (others.length > 0 || control.ariaBusy === 'true') {
     isSelected = true;
-    return tell(`Several calls wait here. Reach one with ↓, then press ${key}.`);
+    const several = `Several calls wait here. Reach one with ↓, then press ${key}.`;
+    return tell(others.length > 0 ? several : `${key} answers this call once its difference is shown.`);
   }
   const readOn = control.closest('.ask-card')?.querySelector<HTMLElement>('.read-on button');
   if (readOn || timeStamp - readOnAt < MOMENT_MS) {
@@ -175,10 +176,13 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   return true;
 }
 
-/** Of other keys: fields, and arguments that are being edited, which only their own buttons end. */
+/** A call without buttons, as what it would change is being read. */
+const BEING_READ = ', .whole-call[aria-busy="true"]';
+/** Besides buttons: fields, and arguments that are being edited, which only their own buttons end. */
 const MORE: Readonly<Record<string, string>> = {
   r: ', .edit-arguments label:first-child :is(input, select)',
-  d: ', div.edit-arguments',
+  a: BEING_READ,
+  d: `, div.edit-arguments${BEING_READ}`,
 };
 
 function tell(text: string): true {

@@ -17,7 +17,7 @@ import { ConversationPage } from './conversation/conversation-page.tsx';
 import { InboxPage } from './inbox-page.tsx';
 import { Sidebar } from './list/sidebar.tsx';
 import { Palette } from './palette.tsx';
-import { Button, focus, onSubmit, onText } from './parts/controls.tsx';
+import { Button, closing, focus, onSubmit, onText } from './parts/controls.tsx';
 import { useTimeout } from './parts/hooks.ts';
 import { IconButton } from './parts/parts.tsx';
 import { Quoted } from './parts/text.tsx';
@@ -90,10 +90,6 @@ function Notices() {
   const waiting = outbox.value.filter(({ state }) => state === 'waiting').length;
   useLayoutEffect(() => makeRoom(bar.current), [notice.value, isAway.value, waiting, at, width.value]);
   const { text, hint, undo } = notice.value ?? {};
-  const takeBack = () => {
-    hide();
-    undo?.();
-  };
   return (
     <div class="notices text-small breaks" ref={bar}>
       <div role="status">
@@ -112,7 +108,7 @@ function Notices() {
             {text}
             {hint && <span class="muted">{hint}</span>}
           </p>
-          {undo && <Button onClick={takeBack}>Undo</Button>}
+          {undo && <Button onClick={closing(hide)(undo)}>Undo</Button>}
           <IconButton icon="close" aria-label="Dismiss" onClick={hide} />
         </div>
       )}

@@ -87,9 +87,9 @@ export function changedRows(
 /** What a narrow list shows of a title: those that share it are not told apart by it. */
 export const beginningOf = (title: string): string => title.slice(0, 24);
 
-/** A title, and apart from it its last short words: they tell those that begin alike apart, unless it is cut. */
+/** A title, and apart from it its last short words or the end of a long one: they tell those that begin alike apart, unless it is cut. */
 export const partsOf = (title: string): readonly string[] =>
-  /^(.{24,}?\s)(\S[^(]{0,15})(?<!…)$/su.exec(title)?.slice(1) ?? [title];
+  /^(.{24,}?\s|.{16,}(?=.{8}$))(\S[^(]{0,15})(?<!…)$/su.exec(title)?.slice(1) ?? [title];
 
 /** What several of them share: beginnings of titles, or as `part` says. */
 export function sharedTitlesOf(rows: readonly ConversationRow[], part = beginningOf): ReadonlySet<string> {

@@ -61,6 +61,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
     return isPosted;
   });
   const draft = draftOf(place);
+  const thread = useThread()?.thread;
   const isOver = useDrop((file) => choose(draft, file));
   if (!mayPost.value) {
     const may = mayApprove.value ? 'read and approve' : 'read';
@@ -118,7 +119,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
         {children}
         {place !== '' && <Signature />}
         {place !== '' && (
-          <label class="inline">
+          <label class={`inline ${thread && isAtWork(thread) ? '' : 'at-rest'}`}>
             <span class="muted">While they work</span>
             <Select label="While they work" value={delivery} options={DELIVERIES} onChoose={setDelivery} />
           </label>
@@ -162,6 +163,7 @@ export function StopButton({ inField = false }: { readonly inField?: boolean }) 
   const [verb, word, icon] = isStopped
     ? (['resume', 'Resume', 'play'] as const)
     : (['stop', 'Stop', 'stop'] as const);
+  const look = isStopped || inField ? verb : 'stop quiet';
   const act = async () => {
     setBusy(true);
     await attempt(() => requests[verb](here.id, sender()));
@@ -169,7 +171,7 @@ export function StopButton({ inField = false }: { readonly inField?: boolean }) 
     if (inField) focusOn('composer');
   };
   return (
-    <Button class={verb} title={`${word} all agents`} disabled={isBusy} onClick={() => void act()}>
+    <Button class={look} title={`${word} all agents`} disabled={isBusy} onClick={() => void act()}>
       <Icon name={icon} />
       <span class={inField ? 'unseen' : undefined}>{word}</span>
     </Button>

@@ -7,7 +7,7 @@ import { isNew, label, markRead, markUnread, organized, pin, pins } from '../../
 import { onlyIn, openPalette } from '../../state/palette.ts';
 import { go, linkTo, route } from '../../state/route.ts';
 import { attempt, isOperator, notice } from '../../state/session.ts';
-import { Button, Confirm, Dialog, Menu, onSubmit, onText } from '../parts/controls.tsx';
+import { Button, Confirm, closing, Dialog, Menu, onSubmit, onText } from '../parts/controls.tsx';
 import { Icon } from '../parts/parts.tsx';
 
 /** The menu of a conversation: below the dots in its head, and as a dialog in the list. Both have the same actions. */
@@ -31,23 +31,17 @@ export function RowMenu() {
   const onClose = () => (organized.value = null);
   return (
     <Dialog key={row.id} class="row-menu" label={`Conversation ${row.title ?? row.id}`} onClose={onClose}>
-      {(close) => {
-        const then = (action?: () => unknown) => () => {
-          close();
-          action?.();
-        };
-        return (
-          <>
-            <h2 class="one-line">
-              <bdi>{row.title ?? row.id}</bdi>
-            </h2>
-            <div class="buttons">
-              <Actions id={row.id} then={then} isRenaming />
-              <Button onClick={close}>Close</Button>
-            </div>
-          </>
-        );
-      }}
+      {(close) => (
+        <>
+          <h2 class="one-line">
+            <bdi>{row.title ?? row.id}</bdi>
+          </h2>
+          <div class="buttons">
+            <Actions id={row.id} then={closing(close)} isRenaming />
+            <Button onClick={close}>Close</Button>
+          </div>
+        </>
+      )}
     </Dialog>
   );
 }

@@ -178,7 +178,7 @@ function Settings() {
   const choices = ['chat', 'agent', ...workflows.value.map((workflow) => `run ${workflow.id}`)];
   return (
     <Menu
-      class="quiet"
+      class="quiet one-line"
       title="Phase and mode: who answers"
       face={`${floor.phase} · ${floor.mode}`}
       items={() => (

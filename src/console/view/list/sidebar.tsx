@@ -260,11 +260,7 @@ const newRows = () => found.value.filter(isNew);
 /** Pixels; `sidebar.css` has the same number. */
 const ROW_HEIGHT = 44;
 
-interface ListRowProps {
-  readonly row: ConversationRow;
-  readonly isStop: boolean;
-  readonly onReach: () => void;
-}
+type ListRowProps = { row: ConversationRow; isStop: boolean; onReach: () => void };
 
 function ListRow({ row, isStop, onReach }: ListRowProps) {
   const at = route.value;

@@ -29,11 +29,7 @@ export const onSubmit =
     submit();
   };
 
-interface CopyProps {
-  readonly text: () => string;
-  readonly label: string;
-  readonly word?: string;
-}
+type CopyProps = { text: () => string; label: string; word?: string };
 
 export function CopyButton({ text, label, word = label }: CopyProps) {
   const [isDone, setDone] = useState(false);
@@ -186,6 +182,12 @@ export function NameFault() {
   );
 }
 
+/** Closes the menu, the dialog or the notice of an action before it. */
+export const closing = (close: () => void) => (action?: () => unknown) => () => {
+  close();
+  action?.();
+};
+
 interface MenuProps extends ButtonProps {
   readonly face: ComponentChildren;
   /** `then` closes the menu before an action. */
@@ -198,10 +200,6 @@ export function Menu({ face, items, onHide, ...button }: MenuProps) {
   const id = useId();
   const menu = useRef<HTMLDivElement>(null);
   const hide = () => menu.current?.hidePopover();
-  const then = (action?: () => unknown) => () => {
-    hide();
-    action?.();
-  };
   return (
     <>
       <Button {...button} popovertarget={id}>
@@ -217,7 +215,7 @@ export function Menu({ face, items, onHide, ...button }: MenuProps) {
           if (relatedTarget instanceof Node && !currentTarget.contains(relatedTarget)) hide();
         }}
       >
-        {items(then)}
+        {items(closing(hide))}
       </div>
     </>
   );
@@ -267,11 +265,7 @@ function isBeside({ target, currentTarget, clientX, clientY }: PointerEvent): bo
   return clientX < left || clientX > right || clientY < top || clientY > bottom;
 }
 
-interface ConfirmProps {
-  readonly action: string;
-  readonly onConfirm: () => void;
-  readonly onCancel: () => void;
-}
+type ConfirmProps = { action: string; onConfirm: () => void; onCancel: () => void };
 
 /** A `ref` that gives an element the focus when it appears. */
 export const focus = (element: HTMLElement | null) => element?.focus();

@@ -174,7 +174,11 @@ export function Title({ of, class: look = '', ...props }: ComponentProps<'bdi'> 
     <>
       <bdi class={`one-line ${end ? 'with-end' : ''} ${look}`} {...props}>
         {end ? <span class="one-line">{beginning}</span> : text}
-        {end && <span class="one-line">{end}</span>}
+        {end && (
+          <span class="one-line" dir="rtl">
+            <bdi>{end}</bdi>
+          </span>
+        )}
       </bdi>
       <SharedId id={of.id} title={of.title} />
     </>

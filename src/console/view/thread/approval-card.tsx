@@ -317,6 +317,7 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
                 isBusy || (answer === 'approve' && !isRead) || (answer === 'result' && reason.trim() === '')
               }
               shortcut={key}
+              aria-busy={answer === 'approve' && !isRead}
               onClick={() =>
                 say({
                   answer,
@@ -397,7 +398,7 @@ function WholeCall({ call: asked, change: { lines, why, isRead, wasRead, of }, o
   const said = lines ? views.filter(({ kind }) => kind === 'text') : [];
   const name = `${call.place.index} ${call.place.position}`;
   return (
-    <div class="whole-call fits">
+    <div class="whole-call fits" aria-busy={!wasRead}>
       <code class="tool">{visibleText(call.tool)}</code>
       {views
         .filter(({ kind }) => !lines || kind === 'value')
@@ -607,6 +608,7 @@ function EditArguments({ answering, change, call, agent, approval, over = null }
           disabled={isBusy || given === null || !change.isRead}
           class="primary"
           shortcut="a"
+          aria-busy={!change.isRead}
           onClick={() => given && void say({ answer: 'approve', arguments: given, seen: change.seen })}
         >
           Run with these arguments
