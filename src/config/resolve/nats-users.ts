@@ -5,26 +5,24 @@ import { messageOf } from '../../kernel/index.ts';
 import { check } from '../files/check.ts';
 import { parseMapping } from '../files/yaml-file.ts';
 import { Problems } from '../problems.ts';
+import { bool, matching, text } from '../schema/parameters.ts';
 import { freeze } from './load.ts';
 
 /** The users of a nats-server by tenant, from which `parley nats-config` generates the server's configuration. */
 
 const BCRYPT = /^\$2[abxy]\$\d{2}\$[./A-Za-z0-9]{53}$/;
-const name = z.string().regex(NAME_PATTERN, 'a name: letters, digits, _ and -, at most 128');
+const name = matching(NAME_PATTERN, 'a name: letters, digits, _ and -, at most 128');
 
 const user = z
   .strictObject({
     role: z.enum(['daemon', 'operator', 'publisher', 'agent']),
-    password: z
-      .string()
-      .regex(BCRYPT, 'a bcrypt hash, not the password itself (docs/guides/security.md says how to make one)')
-      .optional(),
-    nkey: z
-      .string()
-      .regex(/^U[A-Z2-7]{55}$/, 'the public key of a user nkey (it begins with U)')
-      .optional(),
+    password: matching(
+      BCRYPT,
+      'a bcrypt hash, not the password itself (docs/guides/security.md says how to make one)',
+    ).optional(),
+    nkey: matching(/^U[A-Z2-7]{55}$/, 'the public key of a user nkey (it begins with U)').optional(),
     conversations: z.union([z.literal('all'), z.array(name)]).optional(),
-    slug: z.string().regex(SLUG_PATTERN, 'the slug of an agent').optional(),
+    slug: matching(SLUG_PATTERN, 'the slug of an agent').optional(),
   })
   .refine((value) => (value.password === undefined) !== (value.nkey === undefined), {
     error: 'either password or nkey',
@@ -35,33 +33,20 @@ const user = z
   .refine((value) => value.slug === undefined || value.role === 'agent', { error: 'slug only for an agent' });
 
 const tenant = z.strictObject({
-  prefix: z
-    .string()
-    .regex(/^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/, 'a subject prefix')
-    .default('parley'),
-  disk: z
-    .string()
-    .regex(/^\d+[KMGT]?B?$/, 'an amount such as 50GB')
-    .optional(),
+  prefix: matching(/^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/, 'a subject prefix').default('parley'),
+  disk: matching(/^\d+[KMGT]?B?$/, 'an amount such as 50GB').optional(),
   users: z.record(name, user),
 });
 
-const path = z.string().min(1);
 export const natsUsersSchema = z.strictObject({
   server: z
     .strictObject({
-      listen: z.string().min(1).default('127.0.0.1:4222'),
-      store: path.optional(),
-      disk: z
-        .string()
-        .regex(/^\d+[KMGT]?B?$/, 'an amount such as 500GB')
-        .optional(),
-      sync: z
-        .string()
-        .regex(/^(always|\d+[sm])$/, 'always, or a time such as 10s')
-        .optional(),
+      listen: text.default('127.0.0.1:4222'),
+      store: text.optional(),
+      disk: matching(/^\d+[KMGT]?B?$/, 'an amount such as 500GB').optional(),
+      sync: matching(/^(always|\d+[sm])$/, 'always, or a time such as 10s').optional(),
       tls: z
-        .strictObject({ cert: path, key: path, ca: path.optional(), verify: z.boolean().default(false) })
+        .strictObject({ cert: text, key: text, ca: text.optional(), verify: bool.default(false) })
         .optional(),
     })
     .optional(),

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import { bool, count, text, texts } from './parameters.ts';
+import { bool, count, matching, section, text, texts } from './parameters.ts';
 
 /** The sections `nats`, `publishers`, `ingress`, `blobs` and `http` of `parley.yaml` (`schema.ts`). */
 
 const PUBLISHER_FORM = 'a publisher name: letters, digits, _ and -, at most 128';
-export const publisherName = z.string().regex(NAME_PATTERN, PUBLISHER_FORM);
+export const publisherName = matching(NAME_PATTERN, PUBLISHER_FORM);
 
 export const publisher = z.strictObject({
   postsPerMinute: count
@@ -123,13 +123,10 @@ export const http = z.strictObject({
     ),
   origins: z
     .array(
-      z
-        .string()
-        .regex(/^https?:\/\/[^/\s]+$/, 'an origin such as https://console.example.org')
-        .refine(
-          isOrigin,
-          'an origin as browsers send it: in lower case, without the port 80 of http or 443 of https',
-        ),
+      matching(/^https?:\/\/[^/\s]+$/, 'an origin such as https://console.example.org').refine(
+        isOrigin,
+        'an origin as browsers send it: in lower case, without the port 80 of http or 443 of https',
+      ),
     )
     .default([])
     .describe('Origins of web pages that may use the API from a browser'),
@@ -138,21 +135,14 @@ export const http = z.strictObject({
     .refine(isPlainUrl, 'an address such as https://parley.example.org')
     .optional()
     .describe('The address for other machines if a proxy is in front; used in A2A cards and links'),
-  fetch: z
-    .strictObject({
-      hosts: z
-        .array(
-          z
-            .string()
-            .regex(HOST_FORM, 'a host name such as example.org, or *.example.org for all hosts below it'),
-        )
-        .default([])
-        .describe(
-          'Hosts of which files are fetched that a client names by URL; `*.example.org`: all below it. Their addresses must be public (default: none)',
-        ),
-    })
-    .prefault({})
-    .describe('What the daemon may fetch for clients of the standard protocols'),
+  fetch: section('What the daemon may fetch for clients of the standard protocols', {
+    hosts: z
+      .array(matching(HOST_FORM, 'a host name such as example.org, or *.example.org for all hosts below it'))
+      .default([])
+      .describe(
+        'Hosts of which files are fetched that a client names by URL; `*.example.org`: all below it. Their addresses must be public (default: none)',
+      ),
+  }),
   requestsPerSecond: count
     .default(100)
     .describe(
@@ -180,14 +170,11 @@ export const nats = z.strictObject({
     .describe(
       'First part of reply subjects, below _INBOX, as the permissions of this user require (default: _INBOX)',
     ),
-  tls: z
-    .strictObject({
-      ca: text.optional().describe('Certificates of the authorities that sign the server certificate (PEM)'),
-      cert: text.optional().describe('Certificate of the client (PEM)'),
-      key: text.optional().describe('Key of that certificate (PEM)'),
-    })
-    .prefault({})
-    .describe('Paths of TLS files'),
+  tls: section('Paths of TLS files', {
+    ca: text.optional().describe('Certificates of the authorities that sign the server certificate (PEM)'),
+    cert: text.optional().describe('Certificate of the client (PEM)'),
+    key: text.optional().describe('Key of that certificate (PEM)'),
+  }),
 });
 export type NatsFile = Readonly<z.infer<typeof nats>>;
 

@@ -12,6 +12,12 @@ export const count = z.int().min(1);
 export const positive = z.number().positive();
 export const text = z.string().min(1);
 export const texts = z.array(text);
+export const matching = (pattern: RegExp, form: string) => z.string().regex(pattern, form);
+/** A group of keys that may be left out: each has a default, or is optional. */
+export function section<Shape extends z.ZodRawShape>(about: string, shape: Shape) {
+  const nothing = {} as z.input<z.ZodObject<Shape>>;
+  return z.strictObject(shape).prefault(nothing).describe(about);
+}
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' });
 
 /** A token of RFC 9110. */
@@ -59,10 +65,10 @@ const FIELD_OF_PARAMETER = {
 
 export const KEY_HEADER = 'a header that requests do not use already (a key belongs in apiKey)';
 
-export const headerName = z
-  .string()
-  .regex(HEADER_PATTERN, "a header's name: letters, digits and any of !#$%&'*+.^_`|~-")
-  .refine((name) => !USED_HEADERS.includes(name.toLowerCase()), KEY_HEADER);
+export const headerName = matching(
+  HEADER_PATTERN,
+  "a header's name: letters, digits and any of !#$%&'*+.^_`|~-",
+).refine((name) => !USED_HEADERS.includes(name.toLowerCase()), KEY_HEADER);
 
 export const fieldName = text
   .refine((name) => !USED_FIELDS.includes(name), 'a field that requests do not use already')
@@ -118,10 +124,7 @@ export const parameterKeys = {
     .optional()
     .describe('Further fields at the top of the request body. Shown by explain: no secrets (default: none)'),
   headers: z
-    .record(
-      headerName,
-      z.string().regex(HEADER_VALUE_PATTERN, 'one line of ASCII without blanks at its ends'),
-    )
+    .record(headerName, matching(HEADER_VALUE_PATTERN, 'one line of ASCII without blanks at its ends'))
     .refine((headers) => new Set(lowerCased(headers)).size === Object.keys(headers).length, {
       error: 'each header once (upper and lower case are equal)',
     })

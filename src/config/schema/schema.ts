@@ -3,7 +3,17 @@ import { modeSchema, NAME_PATTERN } from '../../conversation/index.ts';
 import { DURATION_FORM, DURATION_PATTERN, hasVisible, MAX_TIMER_MS } from '../../kernel/index.ts';
 import { blobs, http, ingress, nats, publisher, publisherName } from './http-file.ts';
 import { modelFileSchema } from './model-file.ts';
-import { agentParameters, bool, count, httpUrl, positive, text, texts } from './parameters.ts';
+import {
+  agentParameters,
+  bool,
+  count,
+  httpUrl,
+  matching,
+  positive,
+  section,
+  text,
+  texts,
+} from './parameters.ts';
 import { slug, toolName, tools } from './tools-file.ts';
 
 /**
@@ -17,9 +27,7 @@ import { slug, toolName, tools } from './tools-file.ts';
 const PHASE_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const SUBJECT_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 
-const phaseName = z
-  .string()
-  .regex(PHASE_PATTERN, 'a phase name: lower-case letters, digits, _ and -, at most 64');
+const phaseName = matching(PHASE_PATTERN, 'a phase name: lower-case letters, digits, _ and -, at most 64');
 
 const contextKeys = {
   contextMaxMessages: count
@@ -87,7 +95,7 @@ const retry = z
 
 const milliseconds = count.max(MAX_TIMER_MS);
 
-const duration = z.string().regex(DURATION_PATTERN, DURATION_FORM).nullable().default(null);
+const duration = matching(DURATION_PATTERN, DURATION_FORM).nullable().default(null);
 
 const agents = z
   .strictObject({
@@ -105,21 +113,18 @@ const agents = z
 export type RemoteAgentsConfig = Readonly<z.infer<typeof agents>>;
 
 const telemetry = z.strictObject({
-  otlp: z
-    .strictObject({
-      endpoint: httpUrl
-        .nullable()
-        .default(null)
-        .describe(
-          'The address of a collector that speaks OTLP over HTTP, such as http://127.0.0.1:4318; null: no traces. OTEL_EXPORTER_OTLP_ENDPOINT overrides it',
-        ),
-      headers: z
-        .record(z.string(), z.string())
-        .default({})
-        .describe('Headers of each request to the collector; a secret by reference to a variable'),
-    })
-    .prefault({})
-    .describe('Where traces are sent'),
+  otlp: section('Where traces are sent', {
+    endpoint: httpUrl
+      .nullable()
+      .default(null)
+      .describe(
+        'The address of a collector that speaks OTLP over HTTP, such as http://127.0.0.1:4318; null: no traces. OTEL_EXPORTER_OTLP_ENDPOINT overrides it',
+      ),
+    headers: z
+      .record(z.string(), z.string())
+      .default({})
+      .describe('Headers of each request to the collector; a secret by reference to a variable'),
+  }),
   content: bool
     .default(false)
     .describe('true: spans contain texts of posts and answers, and arguments and results of tools'),
@@ -139,9 +144,7 @@ export const configFileSchema = z.strictObject({
     .describe(
       'The agent that answers when no other rule decides (default: pm if it exists, else the first slug)',
     ),
-  subjectPrefix: z
-    .string()
-    .regex(SUBJECT_PATTERN, 'letters, digits, _ and -, with dots between tokens')
+  subjectPrefix: matching(SUBJECT_PATTERN, 'letters, digits, _ and -, with dots between tokens')
     .default('parley')
     .describe(
       'The first part of every NATS subject. Daemons on one server need different prefixes, unless they share their work',
@@ -168,26 +171,23 @@ export const configFileSchema = z.strictObject({
     .default({})
     .describe('Phases that are added to the built-in ones, or change them'),
   tools: tools.prefault({}).describe('Tools that act on the world, and when they run'),
-  approvals: z
-    .strictObject({
-      approvers: z
-        .array(z.string().refine((name) => name === '*' || NAME_PATTERN.test(name), 'a publisher name, or *'))
-        .optional()
-        .describe(
-          'Publishers that may answer approvals; * is every publisher. Operators always may. Unset: * with a managed server, else none',
-        ),
-      ownRequests: bool
-        .optional()
-        .describe(
-          'Whether a publisher may approve a call that answers its own request. Unset: true with a managed server, else false',
-        ),
-      expireAfterMs: milliseconds
-        .nullable()
-        .default(null)
-        .describe('Time after which an unanswered approval expires; null: never'),
-    })
-    .prefault({})
-    .describe('Who may approve risky calls'),
+  approvals: section('Who may approve risky calls', {
+    approvers: z
+      .array(z.string().refine((name) => name === '*' || NAME_PATTERN.test(name), 'a publisher name, or *'))
+      .optional()
+      .describe(
+        'Publishers that may answer approvals; * is every publisher. Operators always may. Unset: * with a managed server, else none',
+      ),
+    ownRequests: bool
+      .optional()
+      .describe(
+        'Whether a publisher may approve a call that answers its own request. Unset: true with a managed server, else false',
+      ),
+    expireAfterMs: milliseconds
+      .nullable()
+      .default(null)
+      .describe('Time after which an unanswered approval expires; null: never'),
+  }),
   publishers: z
     .record(publisherName, publisher)
     .default({})
@@ -196,48 +196,36 @@ export const configFileSchema = z.strictObject({
     ),
   ingress: ingress.prefault({}).describe('Posts that are not in a log yet'),
   blobs: blobs.prefault({}).describe('Files in messages'),
-  retention: z
-    .strictObject({
-      conversations: duration.describe('Age of the newest entry at which a conversation is deleted'),
-      deadLetters: duration.describe('Age at which a dead letter is deleted'),
-    })
-    .prefault({})
-    .describe('Ages at which data is deleted, such as 90d (s, m, h, d, w); null: never'),
-  shutdown: z
-    .strictObject({
-      graceMs: z.int().min(0).default(10_000).describe('Time that running turns get to finish after a stop'),
-    })
-    .prefault({})
-    .describe('How the daemon stops'),
+  retention: section('Ages at which data is deleted, such as 90d (s, m, h, d, w); null: never', {
+    conversations: duration.describe('Age of the newest entry at which a conversation is deleted'),
+    deadLetters: duration.describe('Age at which a dead letter is deleted'),
+  }),
+  shutdown: section('How the daemon stops', {
+    graceMs: z.int().min(0).default(10_000).describe('Time that running turns get to finish after a stop'),
+  }),
   nats: nats
     .prefault({})
     .describe('The NATS server and its credentials; flags and variables override these keys'),
-  sharing: z
-    .strictObject({
-      failureTimeoutMs: z
-        .int()
-        .min(500)
-        .max(600_000)
-        .default(8_000)
-        .describe(
-          'The failure timeout: a daemon without a heartbeat for this time is declared dead, and others take over its work',
-        ),
-    })
-    .prefault({})
-    .describe('Several daemons on one nats-server (--store jetstream)'),
-  jetstream: z
-    .strictObject({
-      replicas: z
-        .int()
-        .min(1)
-        .max(5)
-        .optional()
-        .describe(
-          'Number of servers that keep each stream and bucket: 1, 3 or 5. Unset: existing ones are unchanged, new ones get 1',
-        ),
-    })
-    .prefault({})
-    .describe('Streams and buckets on the NATS server'),
+  sharing: section('Several daemons on one nats-server (--store jetstream)', {
+    failureTimeoutMs: z
+      .int()
+      .min(500)
+      .max(600_000)
+      .default(8_000)
+      .describe(
+        'The failure timeout: a daemon without a heartbeat for this time is declared dead, and others take over its work',
+      ),
+  }),
+  jetstream: section('Streams and buckets on the NATS server', {
+    replicas: z
+      .int()
+      .min(1)
+      .max(5)
+      .optional()
+      .describe(
+        'Number of servers that keep each stream and bucket: 1, 3 or 5. Unset: existing ones are unchanged, new ones get 1',
+      ),
+  }),
   telemetry: telemetry.prefault({}).describe('Traces for an OpenTelemetry collector'),
   http: http.prefault({}).describe('HTTP: tokens, names and limits'),
   agents: agents.prefault({}).describe('Timeouts of agents in other processes (runtime: bus)'),
@@ -246,9 +234,7 @@ export type ConfigFile = z.infer<typeof configFileSchema>;
 
 /** The front matter of `agents/<slug>.md` (SCHEMA-1, SCHEMA-2). */
 export const agentFileSchema = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[^[\]\p{Cc}\p{Zl}\p{Zp}]{1,64}$/u, 'one line of at most 64 characters without [ and ]')
+  name: matching(/^[^[\]\p{Cc}\p{Zl}\p{Zp}]{1,64}$/u, 'one line of at most 64 characters without [ and ]')
     .refine((name) => name.trim() === name, 'a name without spaces around it')
     .refine(hasVisible, 'a name with a visible character')
     .optional()
@@ -273,9 +259,7 @@ export const agentFileSchema = z.strictObject({
     .min(1)
     .optional()
     .describe('With runtime: acp: the program and its arguments; it speaks the Agent Client Protocol'),
-  cwd: z
-    .string()
-    .regex(/^@project(\/|$)/, 'a folder of the project: @project/ and the way from there')
+  cwd: matching(/^@project(\/|$)/, 'a folder of the project: @project/ and the way from there')
     .optional()
     .describe('With runtime: acp: where it works (default: @project/)'),
   env: z

@@ -1,22 +1,18 @@
 import { z } from 'zod';
 import { isConversationTool, SLUG_PATTERN, TOOL_NAME_OR_PATTERN } from '../../conversation/index.ts';
 import { linearPattern, messageOf } from '../../kernel/index.ts';
-import { bool, httpUrl, text } from './parameters.ts';
+import { bool, httpUrl, matching, text } from './parameters.ts';
 
 /** The section `tools` of `parley.yaml` (`schema.ts`). */
 
 /** At most 48 characters, so that no name of a tool is cut within the name of its server. */
 const SERVER_PATTERN = /^(?=.{1,48}$)[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$/;
 
-export const slug = z
-  .string()
-  .regex(SLUG_PATTERN, 'an agent slug: lower-case letters, digits and -, at most 64');
-export const toolName = z
-  .string()
-  .regex(
-    TOOL_NAME_OR_PATTERN,
-    'a tool name (letters, digits, _ and -, at most 64), or mcp__<server>__* for all of one MCP server',
-  );
+export const slug = matching(SLUG_PATTERN, 'an agent slug: lower-case letters, digits and -, at most 64');
+export const toolName = matching(
+  TOOL_NAME_OR_PATTERN,
+  'a tool name (letters, digits, _ and -, at most 64), or mcp__<server>__* for all of one MCP server',
+);
 
 const mcpServer = z
   .strictObject({
@@ -99,10 +95,7 @@ export const tools = z.strictObject({
     .default('.')
     .describe('The folder of @project/, relative to the working directory of the daemon'),
   mcpServers: z
-    .record(
-      z.string().regex(SERVER_PATTERN, 'a server name: letters, digits, - and single _, at most 48'),
-      mcpServer,
-    )
+    .record(matching(SERVER_PATTERN, 'a server name: letters, digits, - and single _, at most 48'), mcpServer)
     .default({})
     .describe('Their tools appear as mcp__<server>__<tool>'),
   risk: z
@@ -122,13 +115,11 @@ export const tools = z.strictObject({
     .describe(
       'true: where the system cannot hide the data directory from programs, shell and MCP servers run all the same, and can read it and operate the daemon. false: they do not run there',
     ),
-  loginKey: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/i, 'a key of 64 hexadecimal digits, as of `openssl rand -hex 32`')
+  loginKey: matching(/^[0-9a-f]{64}$/i, 'a key of 64 hexadecimal digits, as of `openssl rand -hex 32`')
     .optional()
     .describe('Encrypts what `parley mcp login` keeps; default: the file `key` beside it'),
   protected: z
-    .array(z.string().regex(/^[^/*\0]+\*?$/, 'a name without /, perhaps with * at its end'))
+    .array(matching(/^[^/*\0]+\*?$/, 'a name without /, perhaps with * at its end'))
     .default([])
     .describe(
       'Further names of files and folders, such as deploy.sh or release*, that tools write only after approval',
