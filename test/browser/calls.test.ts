@@ -15,6 +15,7 @@ import {
   pressAlone,
   sharedStage,
   textOf,
+  textsCut,
   write,
 } from './support.ts';
 import { AGENTS, calls } from './team.ts';
@@ -266,6 +267,21 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await page.getByText('not sent').count()).toBe(0);
   });
 
+  it('after Esc in the field of other arguments, `a` runs the call with them, and the notice in the inbox names those', async () => {
+    await post('other-ones', 'sleep, with other ones');
+    const page = await stage.look('#/inbox');
+    const detail = await openItem(page, 'other ones');
+    await detail.getByRole('button', { name: 'Edit arguments' }).click();
+    await detail.getByLabel('New command').fill('echo else');
+    await detail.getByText('The call runs with these arguments').waitFor();
+    await page.keyboard.press('Escape');
+    await pressAlone(page, 'a');
+    await detail.waitFor({ state: 'detached' });
+    expect(await textOf(page.getByRole('alert'))).toMatch(
+      /^Approved with changed arguments by \w+: shell echo else/,
+    );
+  });
+
   itLong('arguments that are edited are in sight at once', async () => {
     await post('in-sight', 'stale');
     await writeFile(join(stage.project.root, 'project/plan.md'), 'four');
@@ -318,6 +334,41 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
+  it('on a phone, what a person answered or gave as a reason is not cut, and the answer is in full where its call is unfolded', async () => {
+    const name = 'lindqvist@'.repeat(20);
+    await post('whole', 'book');
+    const page = await stage.look('#/c/whole', {
+      viewport: { width: 320, height: 640 },
+      hasTouch: true,
+      isMobile: true,
+    });
+    await page.getByRole('button', { name: 'Approve' }).tap();
+    await page.getByLabel('Day').fill('Friday'.repeat(9));
+    await page.getByLabel('note').fill(name);
+    await page.getByText('waits for a person: 1 of 2: asking').waitFor();
+    expect(await textsCut(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Send this answer' }).press('Enter');
+    await message(page, 'Noted: ').waitFor();
+    await write(page, 'sleep');
+    await page.getByLabel('Reason').waitFor();
+    const { approvals } = await stage.api<{ approvals: { approvalId: string }[] }>(
+      'GET',
+      'conversations/whole/approvals',
+    );
+    const denied = { answer: 'deny', reason: name, publisher: 'alice' };
+    await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, denied);
+    await page.getByText('Denied by alice').waitFor();
+    await expect.poll(() => textsCut(page)).toEqual([]);
+    const call = page.locator('.call').first();
+    await call.locator('summary').first().press('Enter');
+    await call.getByRole('heading', { name: /^Answer of / }).waitFor();
+    expect(await call.locator('pre').nth(1).innerText()).toContain(`"note": "${name}"`);
+    for (const width of [390, 320]) {
+      await page.setViewportSize({ width, height: 640 });
+      await expect.poll(() => textsCut(page)).toEqual([]);
+    }
+  });
+
   it('the form of a server is answered in the inbox, and a notice says where the answer went', async () => {
     await post('booked', 'book');
     const page = await stage.look('#/c/booked');
@@ -355,6 +406,10 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   it('Enter leads from a choice to the next field, and the limits of a number are at its field', async () => {
     const page = await stage.begin('enter', 'book');
     await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByLabel('Day').pressSequentially('Mon');
+    await page.keyboard.press('Shift+Enter'); // stays
+    await page.keyboard.type('day');
+    expect(await page.getByLabel('Day').inputValue()).toBe('Monday');
     await page.getByLabel('row').focus();
     await page.keyboard.press('Enter');
     await expect.poll(() => page.evaluate('document.activeElement.type')).toBe('checkbox');

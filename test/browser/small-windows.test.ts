@@ -4,7 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
-import { inboxItem, message, sharedStage, textOf, write } from './support.ts';
+import { inboxItem, message, sharedStage, textOf, textsCut, write } from './support.ts';
 import { AGENTS, RULES } from './team.ts';
 
 const PHONE = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
@@ -138,6 +138,24 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
       expect(width).toBeLessThan(20);
     },
   );
+
+  it('on a phone, the state of a run is whole, and no page has a text that is cut without a sign', async () => {
+    await post('halted', 'Build it', { workflow: 'small' });
+    const page = await stage.look('#/c/halted', PHONE);
+    await page.getByLabel('Your answer').waitFor();
+    for (const verb of ['stop', 'resume'])
+      await stage.api('POST', `conversations/halted/${verb}`, { publisher: 'alice' });
+    await page.locator('.run-name', { hasText: 'begins again with the next message' }).waitFor();
+    for (const width of [390, 320]) {
+      await page.setViewportSize({ width, height: 640 });
+      expect(await textsCut(page)).toEqual([]);
+    }
+    for (const [hash, act] of PAGES) {
+      await page.evaluate(`location.hash = '${hash}'`);
+      await act(page);
+      expect(await textsCut(page), hash).toEqual([]);
+    }
+  });
 
   itLong('an unfolded run leaves the thread in sight', async () => {
     const page = await stage.look('#/c/run', PHONE);

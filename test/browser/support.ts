@@ -133,6 +133,24 @@ export async function textOf(locator: Locator): Promise<string> {
   return locator.innerText();
 }
 
+/** Texts that end outside of the window, without a way to scroll there or a sign that they go on. */
+export const textsCut = (page: Page): Promise<string[]> =>
+  page.evaluate<string[]>(`(() => {
+    const texts = document.createTreeWalker(document.getElementById('console'), NodeFilter.SHOW_TEXT);
+    const found = [];
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+      const range = document.createRange();
+      range.selectNodeContents(text);
+      const isCut = [...range.getClientRects()].some(({ right, width }) => width > 0 && right > innerWidth + 1);
+      let around = text.parentElement;
+      const isShown = ({ overflowX, textOverflow }) => textOverflow === 'ellipsis' || /auto|scroll/.test(overflowX);
+      const ends = '.thread, .runs, #console';
+      while (isCut && !around.matches(ends) && !isShown(getComputedStyle(around))) around = around.parentElement;
+      if (isCut && around.matches(ends) && !text.parentElement.closest('.unseen')) found.push(text.data.trim().slice(0, 80));
+    }
+    return found;
+  })()`);
+
 export async function centreOf(locator: Locator): Promise<{ readonly x: number; readonly y: number }> {
   const { x = 0, y = 0, width = 0, height = 0 } = (await locator.boundingBox()) ?? {};
   return { x: x + width / 2, y: y + height / 2 };

@@ -173,8 +173,31 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
         /answered first. Your text is in the message field/,
       );
       expect(await draft(alice)).toBe('');
+      await bob.getByLabel('Message').press('Enter');
+      await message(bob, 'Noted: I would like green').waitFor();
+      expect(await bob.getByRole('alert').count()).toBe(0); // the text is not there any more
     },
   );
+
+  it('Shift+Enter starts a line of an answer, in the thread and in the inbox, and Enter sends all of it', async () => {
+    const page = await stage.begin('lines', 'ask me in lines');
+    await page.getByLabel('Your answer').focus();
+    await typeOn(page, 'red');
+    await page.keyboard.press('Shift+Enter');
+    await typeOn(page, 'or blue');
+    await expect.poll(() => page.getByLabel('Your answer').inputValue()).toBe('red\nor blue');
+    await page.evaluate("location.hash = '#/inbox'");
+    const field = (await openItem(page, 'in lines')).getByLabel('Your answer');
+    await expect.poll(() => field.inputValue()).toBe('red\nor blue');
+    await field.press('Control+End');
+    await page.keyboard.press('Shift+Enter');
+    await typeOn(page, 'as you like');
+    await page.keyboard.press('Enter');
+    await field.waitFor({ state: 'detached' });
+    await page.evaluate("location.hash = '#/c/lines'");
+    await message(page, /So it is red\s+or blue\s+as you like\./).waitFor();
+    expect(await draft(page)).toBe('');
+  });
 
   it('what a person types as an answer stays at its question when it would answer another one (KEPT-1)', async () => {
     const page = await stage.begin('asked-twice', 'ask both');

@@ -10,7 +10,7 @@ import { notice } from './session.ts';
  * KEYS-1 An Esc within a moment of another one leaves no page: people who close something with two quick ones keep their place.
  * KEYS-2 A key that an input method uses, such as Esc while it composes a word, does nothing else.
  * KEYS-3 Typed words decide nothing: a key that answers, approves or dismisses acts only as the first one after an arrow key or Tab
- *    selected the entry, or a click its row in the inbox. Where it does not, the next arrow key selects what it meant. A character within a moment of another one, wherever that was typed, leaves no page either. A call whose end
+ *    selected the entry, or a click its row in the inbox, or Esc left its arguments. Where it does not, the next arrow key selects what it meant. A character within a moment of another one, wherever that was typed, leaves no page either. A call whose end
  *    was not in sight is not answered: its key leads there, and after a moment acts once more.
  * KEYS-4 The keys of one character can be turned off in this browser (WCAG 2.2, 2.1.4).
  * KEYS-5 Keys belong to the uppermost layer: a dialog or a menu, which the browser closes, then the page.
@@ -83,9 +83,12 @@ export function listenToKeys({ search, ...handlers }: Handlers): () => void {
 }
 
 function notePressed(event: KeyboardEvent): void {
-  const { key, timeStamp: at } = event;
-  // A held Enter presses a button once.
-  if (key === 'Enter' && event.repeat && event.target instanceof HTMLButtonElement) event.preventDefault();
+  const { key, target, timeStamp: at } = event;
+  // A held Enter presses a button once, and one with Shift, which starts lines elsewhere, sends no half of a text.
+  const isExtra = event.shiftKey
+    ? target instanceof HTMLInputElement
+    : target instanceof HTMLButtonElement && event.repeat;
+  if (key === 'Enter' && isExtra) event.preventDefault();
   const after = (last: typeof NEVER) => ({ at, isQuick: at - last.at < MOMENT_MS, key });
   if (key === 'Escape') lastEscape = after(lastEscape);
   if (isCharacter(event)) [characterBefore, lastCharacter] = [lastCharacter.key, after(lastCharacter)];
@@ -121,6 +124,7 @@ function leaveField({ key, target }: KeyboardEvent): boolean {
   if (target.id === 'search') narrow({ text: '' });
   target.blur();
   leftIn = target.closest<HTMLElement>('article');
+  isSelected = target.closest('div.edit-arguments') !== null;
   if (leftIn) leftIn.focus();
   else focusSelected();
   return true;
@@ -157,7 +161,8 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
     `[aria-keyshortcuts="${key}"]:is(:enabled, .edit-arguments *, [aria-busy="true"])${MORE[key] ?? ''}`,
   );
   if (!control) return false;
-  if (!focused || (!wasSelected && !document.activeElement?.matches('.row'))) {
+  const isOfWord = lastCharacter.isQuick && timeStamp - lastEscape.at < MOMENT_MS;
+  if (!focused || ((!wasSelected || isOfWord) && !document.activeElement?.matches('.row'))) {
     if (lastCharacter.isQuick && !MOVES.includes(characterBefore)) return true; // of a word
     if (others.length === 0) refusedAt = control.closest<HTMLElement>('.ask-card:focus, article');
     return tell(`Press an arrow key or Tab, then ${key}.`);
@@ -171,7 +176,7 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   if (readOn || timeStamp - readOnAt < MOMENT_MS) {
     [isSelected, readOnAt] = [true, timeStamp];
     readOn?.click();
-  } else if (control.matches('input, select')) control.focus();
+  } else if (control.matches('input, select, textarea')) control.focus();
   else control.click();
   return true;
 }

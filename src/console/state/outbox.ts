@@ -168,7 +168,8 @@ async function postWithFiles(kept: KeptPost): Promise<Error | 'uploading' | null
     const { index } = await requests.post(kept.conversation, post);
     accepted.value = [...accepted.peek(), { ...kept, post, index }].slice(-MOST_ACCEPTED);
     discard(post.id);
-    if (notice.value?.text.startsWith('Not sent: ')) notice.value = null;
+    if (/^Not sent: |Your text is in the message field\.$/.test(notice.value?.text ?? ''))
+      notice.value = null;
     return null;
   } catch (error) {
     return error as Error;

@@ -209,9 +209,9 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
     heading.focus();
   };
   useLayoutEffect(() => leave, []);
-  const of = (call && content && summaryOf(content)) || title;
-  const onDone = (did: string) => {
+  const onDone = (did: string, ran?: object) => {
     leave(); // at once: an item with the focus in its field stays
+    const of = (call && content && summaryOf(content, ran)) || title;
     leaveOut(item, `${withoutAnsi(did)}: ${shortLine(withoutAnsi(of))}`);
   };
   const open = (event: Event) => {
@@ -282,7 +282,7 @@ interface ContentProps {
   readonly item: InboxItem;
   readonly content: InboxContent;
   readonly over: string | null;
-  readonly onDone: (did: string) => void;
+  readonly onDone: (did: string, ran?: object) => void;
 }
 
 function Content({ item, content, over, onDone }: ContentProps) {

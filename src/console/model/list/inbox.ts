@@ -81,13 +81,13 @@ interface Asked {
   readonly asker: string | null;
 }
 
-/** The row of an item: what would run, what is asked, or what failed. */
-export function summaryOf(content: InboxContent): string {
+/** The row of an item: what would run, or `ran`, what is asked, or what failed. */
+export function summaryOf(content: InboxContent, ran?: object): string {
   switch (content.kind) {
     case 'approval': {
       const { asks, mayHaveRun } = content.approval;
       if (asks) return shortLine(asks.message);
-      const given = Object.values(argumentsOf(content.call)).map((one) =>
+      const given = Object.values(ran ?? argumentsOf(content.call)).map((one) =>
         typeof one === 'string' ? one : JSON.stringify(one),
       );
       return escapeHidden(shortLine([mayHaveRun ? 'ran?' : '', content.call.tool, ...given].join(' ')));

@@ -29,6 +29,15 @@ export const onSubmit =
     submit();
   };
 
+/** In a field of several lines: Shift and Enter start one. */
+export const onEnter =
+  (send: () => unknown) =>
+  (event: KeyboardEvent): void => {
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    if (!event.repeat) send();
+  };
+
 type CopyProps = { text: () => string; label: string; word?: string };
 
 export function CopyButton({ text, label, word = label }: CopyProps) {
@@ -153,7 +162,7 @@ interface NameFieldProps {
 }
 
 /** The person's name on messages. A name that the daemon would refuse is marked at once; `NameFault` says why. */
-export function NameField({ id, label, placeholder, onEnter }: NameFieldProps) {
+export function NameField({ id, label, placeholder, onEnter: then }: NameFieldProps) {
   return (
     <input
       id={id}
@@ -165,11 +174,7 @@ export function NameField({ id, label, placeholder, onEnter }: NameFieldProps) {
       maxLength={60}
       value={signature.value}
       onInput={onText(sign)}
-      onKeyDown={(event) => {
-        if (event.key !== 'Enter' || event.isComposing || !onEnter) return;
-        event.preventDefault(); // it would post the message
-        onEnter();
-      }}
+      onKeyDown={then && onEnter(then)} // it would post the message
     />
   );
 }

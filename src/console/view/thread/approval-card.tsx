@@ -25,7 +25,8 @@ interface ApprovalProps {
   readonly agent: string;
   /** Who answered it first, or an empty text. */
   readonly over?: string | null;
-  readonly onDone?: (did: string) => void;
+  /** `ran`: the arguments, if they are other ones. */
+  readonly onDone?: (did: string, ran?: object) => void;
 }
 
 /** A call that waits for a person: everything that would run, why it asks, and the answers. */
@@ -124,9 +125,9 @@ interface AskedProps extends Pick<AnswersProps, 'answering'> {
 
 /** Enter in one of several fields leads to the next one, and from the last to the button, so that no form is sent half-filled. Ctrl+Enter sends. */
 function passOn(event: KeyboardEvent): void {
-  const { key, target, isComposing, ctrlKey, metaKey } = event;
+  const { key, target, isComposing, ctrlKey, metaKey, shiftKey } = event;
   const isField = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
-  if (key !== 'Enter' || isComposing || !isField) return;
+  if (key !== 'Enter' || shiftKey || isComposing || !isField) return;
   const controls = [...(target.form?.querySelectorAll<HTMLElement>('input, select, .primary') ?? [])];
   event.preventDefault();
   if (ctrlKey || metaKey || controls.length === 2) controls.at(-1)?.click();
@@ -274,7 +275,10 @@ function useAnswers({ approval, call, over = null, onDone }: ApprovalProps) {
     if (outcome instanceof Error || outcome === 'refused') return;
     const { answer, always, arguments: changed } = given;
     const did = answeredBy(answer, nameOfMe.value, { isChanged: changed !== undefined, always });
-    (onDone ?? goOn)(approval.asks && answer === 'approve' ? `Sent to “${approval.asks.server}”` : did);
+    (onDone ?? goOn)(
+      approval.asks && answer === 'approve' ? `Sent to “${approval.asks.server}”` : did,
+      changed,
+    );
   };
   const cancel = () => {
     setEdited('');
@@ -520,7 +524,7 @@ function Proposal({ call: { asked, ...call } }: { readonly call: Call }) {
 function Argument({ view }: { readonly view: ArgumentView }) {
   if (view.kind === 'value') {
     return (
-      <p class="argument breaks">
+      <p class="argument">
         <span class="muted">{escapeHidden(view.name)}</span>{' '}
         <code>
           <VisibleText text={view.text} />
@@ -529,7 +533,7 @@ function Argument({ view }: { readonly view: ArgumentView }) {
     );
   }
   return (
-    <div class="argument breaks">
+    <div class="argument">
       <p class="muted">{escapeHidden(view.name)}</p>
       {view.kind === 'text' ? <Scrolled text={view.text} /> : <Diff lines={view.lines} />}
     </div>

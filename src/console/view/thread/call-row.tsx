@@ -22,7 +22,7 @@ import { useConversation, useKeptText } from '../../state/kept.ts';
 import { goOnAfter } from '../../state/keys.ts';
 import { mayPost, refused } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
-import { Button, CopyButton, LinkButton, onSubmit, onText, Refusal } from '../parts/controls.tsx';
+import { Button, CopyButton, LinkButton, onEnter, onSubmit, onText, Refusal } from '../parts/controls.tsx';
 import { EntryLink, Fold, Icon } from '../parts/parts.tsx';
 import { Diff, Scrolled } from '../parts/text.tsx';
 import { ApprovalCard, Arguments } from './approval-card.tsx';
@@ -81,16 +81,29 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
   const { approval, answer, released, result } = call;
   const files = result ? filesOf(result) : [];
   const given = answer?.arguments;
+  const asks = approval?.asks;
   const kept = { isFocused: didWait };
   const state = `${stateText(call)}${progress && `: ${escapeHidden(progress)}`}`;
   return (
-    <div class={`call frame text-small ${status}`}>
+    <div class={`call frame text-small breaks ${status}`}>
       <CallLine
         name={`call ${call.place.index} ${call.place.position}`}
         tool={call.tool}
         preview={status === 'waiting' ? '' : argumentsLine(call.arguments)}
         state={files.length > 0 ? `${files.length} file${files.length === 1 ? '' : 's'}, ${state}` : state}
-        given={status !== 'waiting' && <Arguments call={call} />}
+        given={
+          status !== 'waiting' && (
+            <>
+              <Arguments call={call} />
+              {asks && given && (
+                <>
+                  <h4>Answer of {escapeHidden(answer.author.name)}</h4>
+                  <Scrolled text={argumentsBlock(given)} />
+                </>
+              )}
+            </>
+          )
+        }
         result={
           result && (
             <>
@@ -108,14 +121,13 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
       {released && <p class="muted answered text-tiny">{answerText(released, true)}</p>}
       {answer && (
         <p class="muted answered text-tiny">
-          {approval?.asks &&
-            `${escapeHidden(approval.asks.server)} asked “${escapeHidden(approval.asks.message)}” `}
-          {approval?.asks && given ? (
+          {asks && `${escapeHidden(asks.server)} asked “${escapeHidden(asks.message)}” `}
+          {asks && given ? (
             <>
               and got <code>{argumentsLine(given)}</code> from {escapeHidden(answer.author.name)}
             </>
           ) : (
-            answerText(answer, !approval?.asks)
+            answerText(answer, !asks)
           )}
         </p>
       )}
@@ -125,7 +137,7 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
           <KeptText
             {...kept}
             field={fieldsOf.arguments(call, approval)}
-            what={approval.asks ? 'answer' : 'arguments'}
+            what={asks ? 'answer' : 'arguments'}
             sent={offeredArguments(call)}
           />
         </Fragment>
@@ -190,7 +202,7 @@ export function ReportedRow({ call, agent, name }: ReportedProps) {
   const { title, kind, status, arguments: given, result } = call;
   const lines = result === undefined ? null : differenceLines(result);
   return (
-    <div class={`call reported frame text-small ${status === 'failed' ? 'failed' : 'done'}`}>
+    <div class={`call reported frame text-small breaks ${status === 'failed' ? 'failed' : 'done'}`}>
       <CallLine
         name={name}
         tool={title}
@@ -280,6 +292,7 @@ export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps)
     setText('');
     (onDone ?? goOn)(`Answered “${shortLine(content, 60)}”`);
   };
+  const send = () => !isOver && text.trim() !== '' && say(text.trim());
   return (
     <fieldset
       class={`ask-card question column frame breaks ${call.result ? 'answered' : ''}`}
@@ -304,7 +317,7 @@ export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps)
           {refused('not answer this', 'post')}
         </p>
       ) : (
-        <form class="buttons" onSubmit={onSubmit(() => text.trim() !== '' && say(text.trim()))}>
+        <form class="buttons" onSubmit={onSubmit(send)}>
           <Refusal of={refusal} />
           {options.map((option, place) => (
             <Button key={option} disabled={isOver} shortcut={`${place + 1}`} onClick={() => void say(option)}>
@@ -312,12 +325,14 @@ export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps)
             </Button>
           ))}
           <span class="buttons typed">
-            <input
+            <textarea
               aria-label="Your answer"
               aria-keyshortcuts="r"
               placeholder={options.length > 0 ? 'Or type your answer' : 'Your answer'}
+              rows={text.split('\n', 8).length}
               value={text}
               onInput={onText(setText)}
+              onKeyDown={onEnter(send)}
             />
             <button type="submit" class="primary" disabled={isOver || text.trim() === ''}>
               Answer
