@@ -174,10 +174,7 @@ function AlertChoice({ alert, label }: { readonly alert: Alert; readonly label: 
   );
 }
 
-interface EntryProps extends Pick<ItemsProps, 'choose' | 'setWriting'> {
-  readonly item: InboxItem;
-  readonly isChosen: boolean;
-}
+type EntryProps = Pick<ItemsProps, 'choose' | 'setWriting'> & { item: InboxItem; isChosen: boolean };
 
 /** One thing that needs a person: a row, and if it is chosen, all of it with its answers. */
 function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
@@ -209,7 +206,7 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
     heading.focus();
   };
   useLayoutEffect(() => leave, []);
-  const onDone = (did: string, ran?: object) => {
+  const onDone: OnDone = (did, ran) => {
     leave(); // at once: an item with the focus in its field stays
     const of = (call && content && summaryOf(content, ran)) || title;
     leaveOut(item, `${withoutAnsi(did)}: ${shortLine(withoutAnsi(of))}`);
@@ -278,12 +275,8 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
   );
 }
 
-interface ContentProps {
-  readonly item: InboxItem;
-  readonly content: InboxContent;
-  readonly over: string | null;
-  readonly onDone: (did: string, ran?: object) => void;
-}
+type OnDone = (did: string, ran?: object) => void;
+type ContentProps = { item: InboxItem; content: InboxContent; over: string | null; onDone: OnDone };
 
 function Content({ item, content, over, onDone }: ContentProps) {
   const { kind, conversation, agent } = item;

@@ -119,9 +119,7 @@ function useIsSeen(end: Element | null, ms: number): boolean | null {
   return isSeen;
 }
 
-interface AskedProps extends Pick<AnswersProps, 'answering'> {
-  readonly asks: NonNullable<Approval['asks']>;
-}
+type AskedProps = Pick<AnswersProps, 'answering'> & { asks: NonNullable<Approval['asks']> };
 
 /** Enter in one of several fields leads to the next one, and from the last to the button, so that no form is sent half-filled. Ctrl+Enter sends. */
 function passOn(event: KeyboardEvent): void {
@@ -181,12 +179,7 @@ function AskedFields({ asks, answering: { isBusy, refusal, edited, setEdited, sa
   );
 }
 
-interface AskedFieldProps {
-  readonly field: Field;
-  readonly value: unknown;
-  readonly isRequired: boolean;
-  readonly onChange: (value: unknown) => void;
-}
+type AskedFieldProps = { field: Field; value: unknown; isRequired: boolean; onChange(value: unknown): void };
 
 const boxOf = (checked: boolean, toggle: (isOn: boolean) => void) => {
   const onChange = (event: { readonly currentTarget: HTMLInputElement }) =>
@@ -444,10 +437,8 @@ const READ_AGAIN_MS = 3_000;
 /** While a person types. */
 const PAUSE_MS = 400;
 
-interface ReadChange extends AnswerOf<'change'> {
-  /** The arguments, in canonical form. */
-  readonly of: string;
-}
+/** `of`: the arguments, in canonical form. */
+type ReadChange = AnswerOf<'change'> & { readonly of: string };
 
 /**
  * The lines that this call would change with its arguments, or with edited ones, or why there are none to show. It is answered only

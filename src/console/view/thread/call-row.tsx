@@ -29,10 +29,7 @@ import { ApprovalCard, Arguments } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
 import { Files } from './files.tsx';
 
-interface CallProps {
-  readonly call: Call;
-  readonly agent: string;
-}
+type CallProps = { call: Call; agent: string };
 
 export function CallRow({ call, agent }: CallProps) {
   const question = questionOf(call, agent);
@@ -43,12 +40,8 @@ export function CallRow({ call, agent }: CallProps) {
   return <Row {...{ call, agent, didWait }} isOver={isOver && !isAnswering} />;
 }
 
-interface RowProps extends CallProps {
-  /** It was shown with its fields before. */
-  readonly didWait: boolean;
-  /** And this tab is not answering it. */
-  readonly isOver: boolean;
-}
+/** `didWait`: it was shown with its fields before. `isOver`: and this tab is not answering it. */
+type RowProps = CallProps & { didWait: boolean; isOver: boolean };
 
 function QuestionRow({ call, agent, didWait, isOver }: RowProps) {
   const question = questionOf(call, agent);
@@ -161,13 +154,8 @@ function answerText(entry: EntryOf<'approval-answered'>, isOfCall: boolean): Com
   );
 }
 
-interface KeptProps {
-  readonly field: string;
-  readonly what: string;
-  readonly sent: string | undefined;
-  /** It takes the place of the field in which the person types. */
-  readonly isFocused: boolean;
-}
+/** `isFocused`: it takes the place of the field in which the person types. */
+type KeptProps = { field: string; what: string; sent: string | undefined; isFocused: boolean };
 
 /** What a person wrote at a call that is over, until it is dismissed (KEPT-1). */
 function KeptText({ field, what, sent, isFocused }: KeptProps) {
@@ -190,12 +178,8 @@ function KeptText({ field, what, sent, isFocused }: KeptProps) {
   );
 }
 
-interface ReportedProps {
-  readonly call: ReportedCall;
-  readonly agent: string;
-  /** Unique in the conversation. */
-  readonly name: string;
-}
+/** `name`: unique in the conversation. */
+type ReportedProps = { call: ReportedCall; agent: string; name: string };
 
 /** A call that an agent in another process says it made. */
 export function ReportedRow({ call, agent, name }: ReportedProps) {
@@ -215,15 +199,9 @@ export function ReportedRow({ call, agent, name }: ReportedProps) {
   );
 }
 
-interface LineProps {
-  /** Unique in the conversation. */
-  readonly name: string;
-  readonly tool: string;
-  readonly preview: string;
-  readonly state: string;
-  readonly given: ComponentChildren;
-  readonly result: ComponentChildren;
-}
+type LineProps = Readonly<
+  Record<'name' | 'tool' | 'preview' | 'state', string> & Record<'given' | 'result', ComponentChildren>
+>;
 
 function CallLine({ name, tool, preview, state, given, result }: LineProps) {
   const heading = (
@@ -272,11 +250,7 @@ function stateText(call: Call): string {
 
 const quoted = (options: readonly string[]) => options.map((option) => `“${option}”`).join(', ');
 
-interface QuestionProps {
-  readonly question: Question;
-  readonly isOver?: boolean;
-  readonly onDone?: (did: string) => void;
-}
+type QuestionProps = { question: Question; isOver?: boolean; onDone?: (did: string) => void };
 
 export function QuestionCard({ question: asked, isOver, onDone }: QuestionProps) {
   const { call, question, options } = asked;
