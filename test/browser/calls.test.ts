@@ -54,7 +54,7 @@ const SCRIPT = [
     when: { last: '/^three/' },
     reply: calls(...['one', 'two', 'three'].map((word) => ['shell', { command: `echo ${word}` }] as const)),
   },
-  { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 5' }]) },
+  { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 600' }]) },
   { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
   { when: { last: '/^mixed/' }, reply: calls(['fs_edit', { ...EDIT, all: true }]) },
   {
