@@ -12,11 +12,6 @@ export const ANY = '*';
 /** In place of a daemon's id: for every daemon. */
 export const EVERY_DAEMON = '_all';
 
-interface Names {
-  readonly publisher: string;
-  readonly conversation: string;
-}
-
 const PREFIX_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 
 function token(value: string, pattern: RegExp, what: string): string {
@@ -106,7 +101,7 @@ export function streamsOf(subjects: Subjects): string[] {
   return [ingressStream, deadStream, settledStream, logStream, auditStream, blobStream, ...buckets];
 }
 
-function namesAfter(prefix: string, subject: string): Names | null {
+function namesAfter(prefix: string, subject: string) {
   if (!subject.startsWith(prefix)) return null;
   const [publisher, conversation, ...rest] = subject.slice(prefix.length).split('.');
   return publisher && conversation && rest.length === 0 ? { publisher, conversation } : null;

@@ -42,13 +42,6 @@ interface Call extends Pick<ToolCallUpdate, 'toolCallId' | 'title' | 'kind' | 's
   readonly output?: string;
 }
 
-export interface Reported {
-  readonly text: string;
-  readonly files: readonly FilePart[];
-  readonly thoughts: string;
-  readonly calls: readonly ReportedCall[];
-}
-
 type Live = Pick<OfferedTurn, 'write' | 'think' | 'showCall'>;
 
 export class Updates {
@@ -177,7 +170,7 @@ export class Updates {
   }
 
   /** Call when the turn is over (ACP-UPDATES-3). */
-  async reported(keep: Keep): Promise<Reported> {
+  async reported(keep: Keep) {
     const kept = new KeptFiles(keep);
     const notes: string[] = [];
     for (const file of this.#files) {

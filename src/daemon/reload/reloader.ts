@@ -60,13 +60,6 @@ interface ReloaderParts {
   readonly onReplaced: (config: Config) => void;
 }
 
-interface Next {
-  readonly config: Config;
-  readonly team: Team;
-  readonly settings: readonly string[];
-  readonly changes: readonly TeamChange[];
-}
-
 export class Reloader {
   readonly #parts: ReloaderParts;
   #config: Config;
@@ -110,7 +103,7 @@ export class Reloader {
     return answer;
   }
 
-  async #prepare(): Promise<Next> {
+  async #prepare() {
     const { daemon, tools, load, models } = this.#parts;
     if (!load) throw new ParleyError('RESTART_NEEDED', 'this daemon cannot read its configuration again');
     const config = await load();

@@ -91,17 +91,12 @@ function callerOf(context: Request): string {
 const SECONDS_HELD = 10;
 const MOST_REMEMBERED = 10_000;
 
-export interface RateLimit {
-  /** False: over the limit. */
-  take(caller: string): boolean;
-}
-
 /**
  * Rate limit per caller: a token bucket that holds a few seconds' worth of requests.
  *
  * Callers with a full bucket are forgotten, which bounds the memory.
  */
-export function createRateLimit(perSecond: number, elapsed: Clock): RateLimit {
+export function createRateLimit(perSecond: number, elapsed: Clock) {
   const most = perSecond * SECONDS_HELD;
   const buckets = new Map<string, { left: number; at: number }>();
   const filled = ({ left, at }: { left: number; at: number }, time: number) =>
@@ -112,7 +107,8 @@ export function createRateLimit(perSecond: number, elapsed: Clock): RateLimit {
   }
 
   return {
-    take(caller) {
+    /** False: over the limit. */
+    take(caller: string): boolean {
       const time = elapsed();
       const bucket = buckets.get(caller);
       if (!bucket && buckets.size >= MOST_REMEMBERED) forgetTheIdle(time);

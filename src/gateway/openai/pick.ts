@@ -91,14 +91,8 @@ export interface Asked extends ChatRequest {
   readonly typed: ReadonlySet<string>;
 }
 
-/** Where results belong: the calls in their order. */
-interface PickedCalls {
-  readonly conversation: string;
-  readonly calls: readonly AnsweredCall[];
-}
-
-/** PICK-9. Throws if no conversation of this caller has all these calls. */
-export async function pickCalls(daemon: GatewayPort, request: ChatRequest): Promise<PickedCalls> {
+/** PICK-9. Where results belong: the calls in their order. Throws if no conversation of this caller has all of them. */
+export async function pickCalls(daemon: GatewayPort, request: ChatRequest) {
   const { conversation, results } = request;
   const found = conversation === null ? (await conversationsOf(daemon, request)).reverse() : [];
   for (const id of conversation === null ? found.map((row) => row.id) : [conversation]) {

@@ -82,11 +82,6 @@ function chooseInTime(script: Script, request: ModelRequest, errorsBefore: numbe
   }
 }
 
-interface StreamedAnswer {
-  readonly text: string;
-  readonly toolCalls: readonly AnsweredCall[];
-}
-
 interface Listener {
   readonly signal: AbortSignal;
   readonly onDelta: (delta: ModelDelta) => void;
@@ -94,7 +89,7 @@ interface Listener {
 }
 
 /** Streams the answer as deltas; stops on abort. */
-async function streamAnswer(choice: Choice, listener: Listener): Promise<StreamedAnswer> {
+async function streamAnswer(choice: Choice, listener: Listener) {
   const { reply } = choice.rule;
   const { signal, onDelta, sleep } = listener;
   const words = hasText(reply) ? piecesOf(filled(reply.text, choice)) : [];

@@ -120,13 +120,8 @@ export function aliasOf(names: readonly string[]): string {
   return printable(['@project', ...names].join('/'));
 }
 
-/** A resolved path: the real path of the part that exists, and the components that do not exist. */
-export interface Location {
-  readonly real: string;
-  readonly missing: readonly string[];
-}
-
-export function locate(sandbox: Sandbox, names: readonly string[]): Location {
+/** Resolves a path: the real path of the part that exists, and the components that do not exist. */
+export function locate(sandbox: Sandbox, names: readonly string[]) {
   for (let existing = names.length; ; existing -= 1) {
     const real = realOrNull(join(sandbox.root, ...names.slice(0, existing)));
     if (real === null && existing > 0) continue;
