@@ -56,6 +56,7 @@ import { MOST_OF_A_NAME, type PostedPart, postedFiles, postedParts, postShape, s
 
 const conversation = z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' });
 const publisher = conversation.optional();
+const visibleText = z.string().refine(hasVisible, { error: 'expected at least one visible character' });
 const sha256 = z.string().regex(SHA256, { error: 'expected a SHA-256: 64 digits, 0 to 9 and a to f' });
 /** Bytes of a file in one request, decoded: as base64 they fit the payload of a nats-server by default. */
 export const MOST_PIECE_BYTES = 512 * 1_024;
@@ -181,11 +182,7 @@ export const CONTRACT = {
     request: z
       .strictObject({
         conversation,
-        title: z
-          .string()
-          .max(200)
-          .refine(hasVisible, { error: 'expected at least one visible character' })
-          .optional(),
+        title: visibleText.max(200).optional(),
         archived: z.boolean().optional(),
         ...actor,
       })
@@ -202,11 +199,7 @@ export const CONTRACT = {
       conversation,
       index,
       value: z.enum(FEEDBACK),
-      note: z
-        .string()
-        .max(2_000)
-        .refine(hasVisible, { error: 'expected at least one visible character' })
-        .optional(),
+      note: visibleText.max(2_000).optional(),
       ...actor,
     }),
     answer: accepted,
@@ -226,7 +219,7 @@ export const CONTRACT = {
       agent: slugShape.nullish(),
       workflow: z.string().optional(),
       /** The message that a run begins with. */
-      input: z.string().refine(hasVisible, { error: 'expected at least one visible character' }).optional(),
+      input: visibleText.optional(),
       ...actor,
     }),
     answer: detail,

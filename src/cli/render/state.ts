@@ -104,11 +104,7 @@ function statusText(status: string, connected: boolean | undefined): string {
 
 const list = (names: readonly string[]) => (names.length === 0 ? '-' : names.join(','));
 
-function modelText({
-  model,
-  parameters,
-  headers,
-}: Pick<AgentSummary, 'model' | 'parameters' | 'headers'>): string {
+function modelText({ model, parameters, headers }: Partial<AgentSummary>): string {
   if (model === undefined) return '-';
   const added = [parametersText(parameters), headersText(headers)].filter((text) => text !== null);
   return added.length === 0 ? model : `${model} (${added.join('; ')})`;

@@ -2,6 +2,7 @@ import {
   extractWWWAuthenticateParams,
   OAuthError,
   OAuthErrorCode,
+  type OAuthTokens,
   refreshAuthorization,
 } from '@modelcontextprotocol/client';
 import { type HideValues, hideValues, sleep, systemClock } from '../../../kernel/index.ts';
@@ -156,10 +157,6 @@ export class Authorization {
 
 const MOST_SECRETS = 12;
 
-export function expiryOf({
-  expires_in: seconds,
-}: {
-  readonly expires_in?: number | undefined;
-}): number | null {
+export function expiryOf({ expires_in: seconds }: Pick<OAuthTokens, 'expires_in'>): number | null {
   return seconds === undefined ? null : systemClock() + seconds * 1_000;
 }
