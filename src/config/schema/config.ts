@@ -9,6 +9,7 @@ import type { ModelProfileConfig } from './profiles.ts';
 import type { ConfigFile, ContextConfig, RemoteAgentsConfig } from './schema.ts';
 import type { Secret } from './secret.ts';
 import type { DaemonSettings, TracesConfig } from './settings.ts';
+import type { McpServerFile } from './tools-file.ts';
 
 /** A loaded configuration: every default resolved, every path absolute, frozen. */
 
@@ -131,12 +132,9 @@ export type McpServerConfig = {
     }
 );
 
-interface OAuthConfig {
-  readonly clientId?: string;
+type OAuthConfig = Readonly<Omit<NonNullable<McpServerFile['oauth']>, 'clientSecret'>> & {
   readonly clientSecret?: Secret;
-  readonly scope?: string;
-  readonly authorizationServer?: string;
-}
+};
 
 export interface ToolsConfig
   extends Readonly<Pick<ConfigFile['tools'], 'risk' | 'policy' | 'unhidden' | 'protected'>> {

@@ -87,13 +87,6 @@ export interface ConfiguredModels {
   changedTo(name: string, agent: string): ModelChoice | null;
 }
 
-/** The limits that are enforced while a turn runs (L15); the others are decided by the core. */
-interface RunLimits {
-  readonly turnSeconds: number;
-  readonly tokensPerConversation: number | null;
-  readonly usdPerConversation: number | null;
-}
-
 /**
  * Everything that comes from the files of agents, prompts, phases, workflows, models, tool policy, limits and approvals.
  *
@@ -114,7 +107,8 @@ export interface Team {
   readonly approvers: readonly string[];
   /** How long a call waits for an approval; null: without limit. */
   readonly approvalExpiryMs: number | null;
-  readonly limits: RunLimits;
+  /** Those that are enforced while a turn runs (L15); the others are decided by the core. */
+  readonly limits: Pick<Config['limits'], 'turnSeconds' | 'tokensPerConversation' | 'usdPerConversation'>;
   /** Writes titles; null: the first words of the first message are the title. */
   readonly titler: Summariser | null;
   readonly publishers: PublishersConfig;
