@@ -174,7 +174,7 @@ describe('a daemon that is killed in a tool loop of Claude', () => {
     });
     const project = untilTestEnds(
       await openProject({
-        ...{ nats: {}, model: api.answer, agents: AGENTS },
+        ...{ nats: {}, model: api.answer, agents: { pm: AGENTS.pm } },
         settings: (baseURL) => ({ models: { default: { ...CLAUDE, baseURL } } }),
       }),
     );

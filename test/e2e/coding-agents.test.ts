@@ -257,16 +257,16 @@ describe('a coding agent in the team', () => {
   itLong(
     'a turn that fails leaves a prompt that `explain` prints, and its message is told again in the session',
     async () => {
-      await post('c11', 'hello', 'dev');
-      await followUntil(client, 'c11', over(1));
-      await post('c11', 'crash', 'dev');
-      await followUntil(client, 'c11', over(2));
-      const { received, printed, sent } = await promptsOf(project, client, 'c11', 'dev', state);
+      await post('c13', 'hello', 'dev');
+      await followUntil(client, 'c13', over(1));
+      await post('c13', 'crash', 'dev');
+      await followUntil(client, 'c13', over(2));
+      const { received, printed, sent } = await promptsOf(project, client, 'c13', 'dev', state);
       expect(printed).toEqual(received);
       expect(sent).toEqual([true, true]);
-      await post('c11', 'again', 'dev');
-      await followUntil(client, 'c11', over(3));
-      const again = await promptsOf(project, client, 'c11', 'dev', state);
+      await post('c13', 'again', 'dev');
+      await followUntil(client, 'c13', over(3));
+      const again = await promptsOf(project, client, 'c13', 'dev', state);
       expect(again.printed).toEqual(again.received);
       expect(again.printed[2]).toMatch(/crash.*again/);
       expect(again.printed[2]).not.toContain('hello');

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { CLUSTER_SERVER, prepareDeployed } from '../support/cluster.ts';
 import { sharedFolder } from '../support/lifetime.ts';
-import { openProject } from '../support/project.ts';
+import { openProject, type Project, type RunningDaemon } from '../support/project.ts';
 
 /** The files of `deploy/`, used as far as this is possible without a container engine. */
 
@@ -128,9 +128,13 @@ describe.skipIf(CLUSTER_SERVER === null)('compose.cluster.yaml', () => {
     const say = async (words: string, ...more: string[]) =>
       await first?.parley('say', 'demo', words, '--wait', '--publisher', 'operator', ...operator, ...more);
     try {
-      const daemons = await Promise.all(
-        projects.map((project) => project.up(...(settings.command ?? []).slice(1))),
-      );
+      // `restart: unless-stopped`: on a slow machine an election takes longer than a start waits for it (REPLICAS-4).
+      const up = async (project: Project, starts = 3): Promise<RunningDaemon> =>
+        project.up(...(settings.command ?? []).slice(1)).catch((error) => {
+          if (starts === 1 || !String(error).includes('STORE_UNAVAILABLE')) throw error;
+          return up(project, starts - 1);
+        });
+      const daemons = await Promise.all(projects.map((project) => up(project)));
       expect(await say('Hello')).toMatchObject({ code: 0 });
       await daemons[0]?.kill9();
       servers[2]?.kill('SIGKILL');
