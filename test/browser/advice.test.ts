@@ -11,7 +11,14 @@ const SETTINGS = { approvals: { ownRequests: true } };
 describe.skipIf(chromiumPath === null)('what the console advises', () => {
   const refused = { code: 'UNAUTHORIZED', message: 'The key is wrong.' };
   const stage = sharedStage({
-    script: [{ when: { last: '/use the key/' }, reply: { text: '', error: refused } }, ...RULES],
+    script: [
+      { when: { last: '/use the key/' }, reply: { text: '', error: refused } },
+      {
+        when: { last: '/overdose/' },
+        reply: { text: '', error: { status: 400, message: 'Please rephrase it.' } },
+      },
+      ...RULES,
+    ],
   });
 
   const post = (conversation: string, content: string) =>
@@ -89,6 +96,12 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
     const item = await openItem(page, 'use the key');
     await item.getByText(/Check models\.spare\.apiKey in parley\.yaml/).waitFor();
     await reload({});
+  });
+  it('a request that the provider refused may have been refused for its words', async () => {
+    await post('refused', 'overdose');
+    const page = await stage.look('#/c/refused');
+    const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+    expect(await textOf(failed)).toMatch(/If the provider refuses what was written, ask in other words\./);
   });
   it('a message to an agent that waits for an approval says when the agent reads it', async () => {
     await post('later', 'write it');

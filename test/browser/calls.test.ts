@@ -242,6 +242,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       await over.waitFor();
       expect(await isInWindow(over)).toBe(true);
       expect(await run.isEnabled()).toBe(false);
+      await detail.getByText('the file as it was, and with this call').waitFor();
+      expect(await detail.getByText('the file as it is now').count()).toBe(0);
     },
   );
 
@@ -846,10 +848,17 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     ]);
     for (const key of ['ArrowUp', 'ArrowUp']) await page.keyboard.press(key); // the last entry says that the turn continues
     await pressAlone(page, 'r');
-    await page.keyboard.type('all done');
+    await page.keyboard.type('all ');
+    await page.keyboard.press('Enter'); // a result may have several lines
+    await page.keyboard.type('done');
     for (const key of ['Escape', 'ArrowUp', 'ArrowDown']) await page.keyboard.press(key);
     await pressAlone(page, '3');
-    await message(page, 'Noted: all done').waitFor();
+    await message(page, /Noted: all\s+done/).waitFor();
+    const { entries } = await stage.api<{ entries: { content?: string | null }[] }>(
+      'GET',
+      'conversations/unknown/entries',
+    );
+    expect(entries.map(({ content }) => content)).toContain('all \ndone');
   });
 
   itLong('a new conversation has the focus in its message field', async () => {

@@ -393,6 +393,20 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     expect(new Set(boxes.map((box) => Math.round((box?.y ?? 0) + (box?.height ?? 0) / 2))).size).toBe(1);
   });
 
+  itLong('short and long titles in the table of turns begin below each other', async () => {
+    const page = await stage.look('#/turns', PHONE);
+    await page.locator('.turn-table a', { hasText: /^long$/ }).first().waitFor();
+    const begins = await page.evaluate<
+      number[]
+    >(`[...document.querySelectorAll('td:nth-child(3) a')].map((one) => {
+      const range = document.createRange();
+      range.selectNodeContents(one);
+      return Math.round(range.getBoundingClientRect().left);
+    })`);
+    expect(begins.length).toBeGreaterThan(4);
+    expect(new Set(begins).size).toBe(1);
+  });
+
   it('fingers hit each control of each page', async () => {
     const page = await stage.look('#/', PHONE);
     for (const [hash, act] of PAGES) {

@@ -77,5 +77,5 @@ const OF_MODEL: Readonly<Record<string, string>> = {
   QUOTA_EXHAUSTED: `Add credit to the account of the key that this model uses (\`MODEL\` in \`parley.yaml\`). ${PROBE}`,
   NOT_FOUND: `Check \`model\` and \`baseURL\` of \`MODEL\` in \`parley.yaml\`, and run \`parley reload\`. ${PROBE}`,
   REDIRECTED: `Check \`baseURL\` of \`MODEL\` in \`parley.yaml\`, and run \`parley reload\`. ${PROBE}`,
-  BAD_REQUEST: `Check \`model\`, \`profile\` and the parameters of \`MODEL\` in \`parley.yaml\`, and run \`parley reload\`. ${PROBE}`,
+  BAD_REQUEST: `If the provider refuses what was written, ask in other words. Else check \`model\`, \`profile\` and the parameters of \`MODEL\` in \`parley.yaml\`, and run \`parley reload\`. ${PROBE}`,
 };

@@ -68,7 +68,7 @@ export function ApprovalCard(props: ApprovalProps) {
           {escapeHidden(asks.url)}
         </a>
       )}
-      {!asks && <WholeCall call={call} change={change} onEnd={setEnd} />}
+      {!asks && <WholeCall {...{ call, over, change }} onEnd={setEnd} />}
       {change.isOutdated && (
         <p class="fault" role="status">
           The file has changed since this call was shown. What is above is the difference now.
@@ -360,8 +360,9 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
 }
 
 function Reason({ answering, mayHaveRun }: Pick<AnswersProps, 'answering'> & Pick<Approval, 'mayHaveRun'>) {
+  const Field = mayHaveRun ? 'textarea' : 'input';
   return (
-    <input
+    <Field
       aria-label={mayHaveRun ? 'What it returned' : 'Reason'}
       aria-keyshortcuts={mayHaveRun ? 'r' : undefined}
       placeholder={mayHaveRun ? 'Its result, if known' : 'Reason (optional)'}
@@ -383,13 +384,12 @@ const AFTER_A_CRASH = [
   { answer: 'result', label: 'It returned this', key: '3' },
 ] as const;
 
-interface WholeCallProps extends Pick<AnswersProps, 'call' | 'change'> {
-  /** Gets the end of what would run, once it is read. */
-  readonly onEnd: (end: Element | null) => void;
-}
+type WholeCallProps = Pick<AnswersProps, 'call' | 'change' | 'over'> & { onEnd(end: Element | null): void };
 
-/** What it would change comes first, and then texts that say the same are folded. */
-function WholeCall({ call: asked, change: { lines, why, isRead, wasRead, of }, onEnd }: WholeCallProps) {
+/** What it would change comes first, and then texts that say the same are folded. `onEnd` gets the end of what would run, once it is read. */
+function WholeCall({ call: asked, over, change, onEnd }: WholeCallProps) {
+  const { lines, why, isRead, wasRead, of } = change;
+  const title = typeof over === 'string' ? AS_IT_WAS : isRead ? NOW_AND_AFTER : EARLIER;
   const call = { ...asked, arguments: of, asked: of === asked.arguments ? undefined : asked.arguments };
   const views = argumentViews(call.tool, argumentsOf(call));
   const said = lines ? views.filter(({ kind }) => kind === 'text') : [];
@@ -402,7 +402,7 @@ function WholeCall({ call: asked, change: { lines, why, isRead, wasRead, of }, o
         .map((view) => (
           <Argument key={`${view.kind} ${view.name}`} view={view} />
         ))}
-      {lines && <Argument view={{ kind: 'edit', name: isRead ? NOW_AND_AFTER : EARLIER, lines }} />}
+      {lines && <Argument view={{ kind: 'edit', name: title, lines }} />}
       {why !== null && <p>{isRead || !wasRead ? escapeHidden(why) : `${EARLIER}: ${escapeHidden(why)}`}</p>}
       {!wasRead && why === null && <p class="muted">Reading the file…</p>}
       {views.length === 0 && <Arguments call={call} />}
@@ -427,6 +427,7 @@ function WholeCall({ call: asked, change: { lines, why, isRead, wasRead, of }, o
 }
 
 const NOW_AND_AFTER = 'the file as it is now, and after this call';
+const AS_IT_WAS = 'the file as it was, and with this call';
 const EARLIER = 'before your last change of the arguments';
 
 /** Tools that say what a call would change. */
