@@ -255,12 +255,16 @@ interface LogRead {
  * FOLLOWED-2 An append of the feed is accepted if it has the next index and contains no claim. Otherwise the log is read
  *            until it has an entry at that index, at most `MOST_READINGS` times.
  * FOLLOWED-3 If the log does not have the entry that was emitted last, the log was deleted and made again. A log that is
- *            shorter but not empty may still receive the appends of the feed: it is read `MOST_READINGS` times first.
+ *            shorter but not empty may still receive the appends of the feed: it is read `MOST_READINGS` times first,
+ *            unless it begins with another entry than the one that was emitted first.
  */
 export class FollowedLog {
   #next: number;
   /** Emitted last. */
   #newest: Entry | null = null;
+  #oldest: Entry | null = null;
+  /** The next page begins at `#oldest`: the log is shorter than the feed (FOLLOWED-3). */
+  #isShort = false;
   /** `#newest` came from the feed and was not seen in the log. */
   #isFromFeed = false;
   /** The last page contained `#newest` and had no space for another entry. */
@@ -283,6 +287,7 @@ export class FollowedLog {
 
   /** Index at which the next page must begin. */
   get from(): number {
+    if (this.#isShort && this.#oldest) return this.#oldest.index;
     return this.#isConfirmed ? this.#next : (this.#newest?.index ?? this.#next);
   }
 
@@ -305,10 +310,16 @@ export class FollowedLog {
   /** A page that begins at `from`; null: it belongs to another log (FOLLOWED-3). */
   fromLog({ length, entries }: LogPage): LogRead | null {
     const known = this.from < this.#next ? this.#newest : null;
+    const oldest = this.#isShort && entries[0]?.index === this.#oldest?.index ? this.#oldest : null;
+    this.#isShort = false;
+    if (oldest && entries[0]?.id !== oldest.id) return null;
     if (known && this.#isFromFeed && length > 0 && length <= known.index) {
       this.#doubted = Math.max(this.#doubted, known.index);
-      if (this.lacks(length)) return { entries: [], again: 'later' };
-    }
+      if (this.lacks(length)) {
+        this.#isShort = this.#oldest !== null && this.#oldest.index < length;
+        return { entries: [], again: 'later' };
+      }
+    } else if (oldest) return { entries: [], again: 'now' };
     const isSame = known ? entries[0]?.id === known.id : length >= this.#next;
     if (!isSame) return null;
     this.#isFromFeed = false;
@@ -328,6 +339,7 @@ export class FollowedLog {
 
   #passed(entries: readonly Entry[]): readonly Entry[] {
     this.#next += entries.length;
+    this.#oldest ??= entries[0] ?? null;
     this.#newest = entries.at(-1) ?? this.#newest;
     this.#isConfirmed = false;
     return entries;

@@ -39,4 +39,24 @@ describe('a reader that follows a log', () => {
     expect(answers.at(-1)).toBeNull();
     expect(log.fromLog({ length: 0, entries: [] })).toBeNull();
   });
+
+  it('the reader takes a shorter log for another one as soon as that begins with another entry', () => {
+    const log = new FollowedLog(0);
+    log.fromLog({ length: 2, entries: entriesOf('old', 0, 2) });
+    log.fromFeed(entriesOf('old', 2, 4));
+    expect(log.fromLog({ length: 3, entries: [] })?.again).toBe('later');
+    expect(log.from).toBe(0);
+    expect(log.fromLog({ length: 3, entries: entriesOf('old', 0, 3) })).toEqual({
+      entries: [],
+      again: 'later',
+    });
+    expect(log.fromLog({ length: 4, entries: entriesOf('old', 0, 4) })).toEqual({
+      entries: [],
+      again: 'now',
+    });
+    expect(log.fromLog({ length: 4, entries: entriesOf('old', log.from, 4) })?.entries).toEqual([]);
+    log.fromFeed(entriesOf('old', 4, 6));
+    expect(log.fromLog({ length: 1, entries: [] })?.again).toBe('later');
+    expect(log.fromLog({ length: 1, entries: entriesOf('new', log.from, 1) })).toBeNull();
+  });
 });
