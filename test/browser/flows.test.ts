@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/conversation/index.ts';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
-import { centreOf, clickAgain, message, sharedStage, textOf, write } from './support.ts';
+import { centreOf, clickAgain, message, sharedStage, textOf, until, write } from './support.ts';
 
 /** By how many pixels each entry covers the next one. */
 const OVERLAPS = `[...document.querySelectorAll('.place')]
@@ -118,6 +118,27 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
       expect(await page.getByText('This conversation was deleted').count()).toBe(0);
     },
   );
+
+  it('a conversation that was archived and deleted says who gets the next message, and that one begins it anew', async () => {
+    await talk('put-away', 'the old text');
+    const page = await stage.look('#/c/put-away');
+    await message(page, 'Noted: the old text').waitFor();
+    await stage.api('POST', 'conversations/put-away/mode', {
+      mode: 'agent',
+      agent: 'dev',
+      publisher: 'alice',
+    });
+    await until(() => page.locator('#recipients').innerText()).toMatch(/^To Dev/);
+    await stage.api('POST', 'conversations/put-away/label', { archived: true, publisher: 'alice' });
+    await page.getByText('This conversation is archived.').waitFor();
+    await stage.api('DELETE', 'conversations/put-away');
+    await page.getByText('This conversation was deleted.').waitFor();
+    expect(await textOf(page.locator('#recipients'))).toMatch(/^To Lena Lead/);
+    expect(await page.locator('main header .controls').count()).toBe(0);
+    await write(page, 'the new text');
+    await message(page, 'Noted: the new text').waitFor();
+    expect(await message(page, 'the old text').count()).toBe(0);
+  });
 
   it('lines of people are shown as typed, and those of an agent as Markdown', async () => {
     await talk('lines', 'one\ntwo');

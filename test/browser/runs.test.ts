@@ -187,6 +187,19 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     await expect.poll(() => textOf(page.locator('.run-name'))).toContain(says);
   });
 
+  it('a node whose turn ended with a fork says so', async () => {
+    await post('whole', 'drop it', { workflow: 'article' });
+    type Log = { readonly entries: readonly { readonly type: string; readonly index: number }[] };
+    const log = () => stage.api<Log>('GET', 'conversations/whole/entries');
+    await expect.poll(async () => (await log()).entries.map(({ type }) => type)).toContain('turn-ended');
+    const at = (await log()).entries.find(({ type }) => type === 'turn-started')?.index;
+    await stage.api('POST', 'conversations/whole/fork', { as: 'part', at, publisher: 'alice' });
+    const page = await stage.look('#/c/part');
+    const says = 'Eve Editor ended with the fork: it begins again with the next message';
+    await expect.poll(() => textOf(page.locator('.run-name'))).toContain(says);
+    await page.locator('bdi', { hasText: 'the fork: what followed is in the other conversation' }).waitFor();
+  });
+
   itLong('an earlier run stays readable below the newest one', async () => {
     await post('shop', 'drop it', { workflow: 'article' });
     const page = await stage.look('#/c/shop');

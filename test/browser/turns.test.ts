@@ -32,7 +32,7 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     expect(lines).toHaveLength(2);
     expect(lines[1]).toContain('two,hand it over,lead,');
     await page.getByLabel('Tool').fill('none');
-    await page.getByText('No turn fits.').waitFor();
+    await page.getByText('No turn fits. Models and tools are found by their whole names.').waitFor();
     await page.getByLabel('Tool').fill('');
     await page.getByLabel('Conversation', { exact: true }).fill('one');
     await expect.poll(() => rows.count()).toBe(1);

@@ -22,7 +22,7 @@ import {
 } from '../model/thread/live.ts';
 import type { Hired, Participant, Thinking } from '../model/thread/thread.ts';
 import { participantsOf, shownName, Thread } from '../model/thread/thread.ts';
-import { isListed, rows } from './conversations.ts';
+import { deletedIds, isListed, rows } from './conversations.ts';
 import { accepted, type KeptPost, outbox } from './outbox.ts';
 import { agents, defaultAgent, isAway, me, nameOfMe } from './session.ts';
 
@@ -142,6 +142,10 @@ export function useThread(): Opened | null {
   void version.value;
   return opened.value;
 }
+
+/** What is shown of it was deleted: a message begins another conversation. */
+export const isDeleted = (here: Opened | null) =>
+  here !== null && here.thread.entries.length > 0 && deletedIds.value.has(here.id);
 
 /** The same; while a long log is loaded, its end. */
 export function useShown(): Opened | null {

@@ -115,7 +115,7 @@ export function TurnsPage() {
           <p class="muted">
             {idNamed(filters.conversation.trim()) === undefined
               ? 'None or several conversations have this in their title. Choose one from the list.'
-              : 'No turn fits.'}
+              : `No turn fits.${filters.model || filters.tool ? ' Models and tools are found by their whole names.' : ''}`}
           </p>
         )}
         {page.next !== null && <Button onClick={() => ask({ filters, from: page })}>{more}</Button>}

@@ -264,7 +264,7 @@ describe('the thread of the console', () => {
     [
       'a fork',
       [other('forked', { from: 'demo', at: 2 })],
-      'This turn ended with the fork: it continues in the other conversation',
+      'This turn ended with the fork: what followed is in the other conversation',
     ],
     ['others alone', [stopped('dev'), interrupt('dev'), say('Hi', { to: ['pm'] })], 'This turn was stopped'],
   ])('a turn that was aborted says by what: %s', (_, between, title) => {

@@ -241,7 +241,7 @@ function personOf(id: string, nameOf: NameOf): string {
 }
 
 /** Why a turn ended early, from the entries before its end. */
-function endingOf(entries: readonly Entry[], ended: EntryOf<'turn-ended'>, nameOf: NameOf): string {
+export function endingOf(entries: readonly Entry[], ended: EntryOf<'turn-ended'>, nameOf: NameOf): string {
   if (ended.outcome === 'failed') return 'This turn failed';
   if (ended.outcome === 'limited') return 'This turn ended at a limit';
   const answers = new Set<number>();
@@ -277,7 +277,7 @@ function causeIn(entry: Entry, { agent }: EntryOf<'turn-ended'>): string | null 
         : null;
     case 'forked':
       return entry.file === undefined
-        ? 'This turn ended with the fork: it continues in the other conversation'
+        ? 'This turn ended with the fork: what followed is in the other conversation'
         : 'This turn ended with the import: nothing of a file continues';
     default:
       return null;

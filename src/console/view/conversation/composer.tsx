@@ -10,6 +10,7 @@ import { candidates, completed, mentionAt } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
 import {
   isAtWork,
+  isDeleted,
   isWhollyStopped,
   nameOf,
   ownMessages,
@@ -180,7 +181,7 @@ export function StopButton({ inField = false }: { readonly inField?: boolean }) 
 
 function StopNotice() {
   const here = useThread();
-  const stopped = here ? stillStopped(here.thread) : [];
+  const stopped = here && !isDeleted(here) ? stillStopped(here.thread) : [];
   if (!here || stopped.length === 0) return null;
   const isWhole = isWhollyStopped(here.thread);
   const names = stopped.map(({ slug }) => nameOf(slug)).join(', ');
@@ -344,8 +345,9 @@ interface ToProps {
 const LONGEST_QUESTION = 60;
 
 function To({ content, place, typing }: ToProps) {
-  const thread = useThread()?.thread ?? null;
-  const to = recipientsHere(content, place === '' ? null : thread);
+  const here = useThread();
+  const thread = place === '' || isDeleted(here) ? null : (here?.thread ?? null);
+  const to = recipientsHere(content, thread);
   const names = (slugs: readonly string[]) => slugs.map(nameOf).join(', ');
   const unknown = to.unknown.filter((word) => word !== typing);
   const busy = to.missed.length > 1 ? 'who are working, do' : 'who is working, does';

@@ -6,6 +6,7 @@ import { shortLine } from '../../model/format.ts';
 import type { AgentState } from '../../model/thread/thread.ts';
 import {
   connection,
+  isDeleted,
   isWhollyStopped,
   nameOf,
   participants,
@@ -14,7 +15,7 @@ import {
   useShown,
   useThread,
 } from '../../state/conversation.ts';
-import { deletedIds, rows, titleOf } from '../../state/conversations.ts';
+import { rows, titleOf } from '../../state/conversations.ts';
 import { draftOf, postOf } from '../../state/files.ts';
 import { writeTo } from '../../state/keys.ts';
 import { label } from '../../state/list.ts';
@@ -100,12 +101,12 @@ const amount = (count: number, what: string, is: string): string =>
 function StateBar({ id }: { readonly id: string }) {
   const state = connection.value;
   const row = rows.value.find((one) => one.id === id);
-  const isDeleted = useThread()?.thread.entries.length !== 0 && deletedIds.value.has(id);
-  const isOver = isDeleted || state.kind === 'over';
+  const isGone = isDeleted(useThread());
+  const isOver = isGone || state.kind === 'over';
   if (!isOver && !row?.archived) return null;
   return (
     <p class="connection text-small" role="status">
-      {isDeleted
+      {isGone
         ? `This conversation was deleted.${mayPost.value ? ' Your next message begins a new one.' : ''}`
         : state.kind === 'over' && state.message}
       {!isOver && 'This conversation is archived. '}
@@ -354,8 +355,4 @@ function AgentChip({ slug, id, state, hasFloor, isOneOfAll }: ChipProps) {
   );
 }
 
-const WORDS: Readonly<Record<AgentState['status'], string | null>> = {
-  running: 'at work',
-  waiting: 'waits',
-  idle: null,
-};
+const WORDS = { running: 'at work', waiting: 'waits', idle: null } as const;

@@ -1,16 +1,18 @@
 import type { NodeVisit, PathNode, RunSoFar } from '../../../conversation/progress/runs.ts';
 import { runPath, wayOf } from '../../../conversation/progress/runs.ts';
+import { endingOf } from '../../model/thread/blocks.ts';
 import { type Thread, type Until, waitOf } from '../../model/thread/thread.ts';
-import { nameOf, useThread } from '../../state/conversation.ts';
+import { isDeleted, nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/route.ts';
 import { workflows } from '../../state/session.ts';
 import { LinkButton } from '../parts/controls.tsx';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
 
 export function Runs() {
-  const runs = useThread()?.thread.runs ?? [];
+  const here = useThread();
+  const runs = here?.thread.runs ?? [];
   const newest = runs.at(-1);
-  if (!newest) return null;
+  if (!newest || isDeleted(here)) return null;
   const earlier = runs.slice(0, -1).reverse();
   return (
     <section class="runs text-small" aria-label="Runs">
@@ -32,10 +34,8 @@ export function Runs() {
 }
 
 function nodesOf(run: RunSoFar): readonly PathNode[] {
-  return runPath(
-    run,
-    workflows.value.find(({ id }) => id === run.workflowId),
-  );
+  const workflow = workflows.value.find(({ id }) => id === run.workflowId);
+  return runPath(run, workflow);
 }
 
 function Path({ run }: { readonly run: RunSoFar }) {
@@ -75,11 +75,7 @@ function Path({ run }: { readonly run: RunSoFar }) {
 
 /** Between two nodes. */
 const SIGNS = { next: '"→"', beside: '"+"', apart: '"|"' } as const;
-const LABELS: Readonly<Record<PathNode['state'], string>> = {
-  done: ', done',
-  current: ', current node',
-  ahead: ', not entered',
-};
+const LABELS = { done: ', done', current: ', current node', ahead: ', not entered' } as const;
 
 const WAITS: Readonly<Record<Until, string>> = {
   approval: 'waits for an approval',
@@ -101,7 +97,8 @@ function lastEnd(agent: string, { entries }: Thread): string | null {
   const last = entries.findLast((entry) => entry.type === 'turn-ended' && entry.agent === agent);
   if (last?.type !== 'turn-ended' || last.outcome === 'completed') return null;
   if (last.outcome === 'limited') return 'reached a limit: resume it';
-  return `${last.outcome === 'aborted' ? 'was stopped' : 'failed'}: it begins again with the next message`;
+  const stop = endingOf(entries, last, nameOf).includes('the fork:') ? 'ended with the fork' : 'was stopped';
+  return `${last.outcome === 'aborted' ? stop : 'failed'}: it begins again with the next message`;
 }
 
 function Steps({ run }: { readonly run: RunSoFar }) {

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { loggedLength, useThread } from '../../state/conversation.ts';
+import { isDeleted, loggedLength, useThread } from '../../state/conversation.ts';
 import { begun } from '../../state/conversations.ts';
 import { firstPosts } from '../../state/outbox.ts';
 import { linkTo, route } from '../../state/route.ts';
@@ -36,7 +36,7 @@ export function UnknownPage() {
 /** Whether the log has the open conversation. True before it is known. */
 export function useIsBegun(): boolean {
   const length = useLength();
-  return length === null ? !isAway.value : length > 0;
+  return length === null ? !isAway.value : length > 0 && !isDeleted(useThread());
 }
 
 /** Why the page of a conversation has no entries, or not that of its address. */
