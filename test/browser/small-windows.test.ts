@@ -395,7 +395,10 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
 
   itLong('short and long titles in the table of turns begin below each other', async () => {
     const page = await stage.look('#/turns', PHONE);
-    await page.locator('.turn-table a', { hasText: /^long$/ }).first().waitFor();
+    await page
+      .locator('.turn-table a', { hasText: /^long$/ })
+      .first()
+      .waitFor();
     const begins = await page.evaluate<
       number[]
     >(`[...document.querySelectorAll('td:nth-child(3) a')].map((one) => {
