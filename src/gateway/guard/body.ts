@@ -10,6 +10,7 @@ import type { Request, RouteContext } from '../context.ts';
  * BODY-2 The request is read, never replaced by a copy: the signal of a copy that is garbage-collected while its answer
  *        streams does not report that the client is gone.
  * BODY-3 A body whose connection ends early is the client's fault, not a bug of the daemon.
+ * BODY-4 It may expand to 1 MiB, and further to 32 times its size: a caller needs as many bytes as any other to fill the memory.
  */
 
 type Decode = (bytes: InputType, options: ZlibOptions) => Promise<Uint8Array>;
@@ -22,6 +23,9 @@ const DECODERS: Readonly<Record<string, Decode>> = {
   br: promisify<InputType, ZlibOptions, Buffer>(brotliDecompress),
 };
 const ACCEPTED = 'gzip, deflate, br';
+/** BODY-4 */
+const ALWAYS_DECODED = 1_048_576;
+const MOST_TIMES = 32;
 
 export async function jsonBody(
   context: Request,
@@ -67,10 +71,12 @@ async function readBody(context: Request, maxBytes: number): Promise<Uint8Array>
   if (Number(req.header('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const bytes = await readAll(req.raw.body, maxBytes);
   if (decode === undefined || bytes.length === 0) return bytes;
+  const most = Math.min(maxBytes, Math.max(ALWAYS_DECODED, bytes.length * MOST_TIMES));
   try {
-    return await decode(bytes, { maxOutputLength: maxBytes });
+    return await decode(bytes, { maxOutputLength: most });
   } catch (error) {
-    if (errnoOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes);
+    if (errnoOf(error) === 'ERR_BUFFER_TOO_LARGE')
+      throw most < maxBytes ? tooDense(most) : tooLarge(maxBytes);
     throw new ParleyError('BAD_REQUEST', `the body is not valid ${encoding}`, {
       hint: 'send the header Content-Encoding only with a body that is encoded that way',
       cause: error,
@@ -108,6 +114,12 @@ function incomplete(cause: unknown): never {
   throw new ParleyError('REQUEST_INCOMPLETE', 'the connection ended before the whole body was received', {
     hint: 'send the request again',
     cause,
+  });
+}
+
+function tooDense(most: number): ParleyError {
+  return new ParleyError('TOO_LARGE', `a body that is sent with so few bytes may have ${most}, decoded`, {
+    hint: 'send it without Content-Encoding',
   });
 }
 

@@ -74,6 +74,24 @@ describe('the lanes of a conversation', () => {
     ]);
   });
 
+  it('N1: in a copy, what was open ends with what was copied, however late the copy was made', () => {
+    const copy = logOf(
+      begin('pm'), // 1
+      calling('pm', 'shell'), // 2
+      other('tool-started', { call: { index: 1, position: 0 } }), // 3
+      other('forked', { from: 'demo', at: 2, after: 800 }),
+      end('pm', 'aborted', 1),
+      begin('pm'), // 805
+      end('pm', 'completed', 1),
+    );
+    const lasted = lanesOf(copy).spans.filter(({ kind }) => kind === 'turn' || kind === 'tool');
+    expect(lasted.map(({ kind, from, to }) => [kind, from, to])).toEqual([
+      ['turn', at(1), at(3)],
+      ['tool', at(3), at(3)],
+      ['turn', at(805), at(806)],
+    ]);
+  });
+
   it('N1: a turn that continues after a crash is one turn from its beginning', () => {
     const crashed = lanesOf(
       logOf(begin('pm'), begin('pm', { after: 30, resumed: true }), end('pm', 'completed', 1)),

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
@@ -117,6 +118,20 @@ describe('the body of a request', () => {
       expect(large.daemon.asked).toEqual([]);
     },
   );
+
+  it('a body of few bytes expands to 1 MiB, and not to everything that a body may have', async () => {
+    const large = untilTestEnds(await openGateway({ maxBodyBytes: 10_000_000 }));
+    const sent = (body: Buffer, headers = {}) => send(body, headers, false, PATH, large.gateway);
+    const packed = (body: Buffer) => sent(gzipSync(body), { 'content-encoding': 'gzip' });
+    expect((await packed(json('x'.repeat(1_000_000)))).status).toBe(201);
+    const dense = json('x'.repeat(2_000_000));
+    expect(await packed(dense)).toMatchObject({
+      status: 413,
+      text: expect.stringContaining('send it without Content-Encoding'),
+    });
+    expect((await sent(dense)).status).toBe(201);
+    expect((await packed(json(randomBytes(1_500_000).toString('base64')))).status).toBe(201);
+  });
 
   it.each([
     ['length', false],

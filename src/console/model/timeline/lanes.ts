@@ -8,7 +8,7 @@ import type { Interval } from './time-scale.ts';
 /**
  * A conversation over time: a lane for each agent, and one for the people.
  *
- * LANES-1 Every span starts and ends at the time of an entry; an open span ends now, or with the log.
+ * LANES-1 Every span starts and ends at the time of an entry; an open span ends now, or with the log; in a copy, with what was copied.
  * LANES-2 The spans of an agent lie within its turns.
  */
 
@@ -71,6 +71,8 @@ class Fold {
   /** By kind and what it is of: an agent, a call, an approval. */
   readonly open = new Map<string, Open>();
   readonly #callers = new Map<number, EntryOf<'message'>>();
+  /** The time of the entry before. */
+  #before = 0;
 
   add(entry: Entry, at: number): void {
     const { index } = entry;
@@ -89,9 +91,10 @@ class Fold {
         this.#end('turn', entry.agent, at, entry.outcome);
         if (entry.outcome === 'waiting')
           this.#begin(entry.agent, { kind: 'wait', from: at, index, label: 'waits', lane: entry.agent });
-        else
-          for (const [of, span] of this.open) // a turn may be stopped while it waits
-            if (span.lane === entry.agent) this.#end(span.kind, of.slice(span.kind.length + 1), at);
+        else this.#endAll(at, entry.agent); // a turn may be stopped while it waits
+        break;
+      case 'forked':
+        this.#endAll(this.#before);
         break;
       case 'tool-started':
         this.#begin(wireCallId(entry.call), this.#callAt(entry.call, 'tool', at));
@@ -112,6 +115,7 @@ class Fold {
       default: // or of a newer version
         entry satisfies ControlEntry | Extract<Entry, { type: AsideType | 'title-set' | 'feedback' }>;
     }
+    this.#before = at;
   }
 
   #message(entry: EntryOf<'message'>, at: number): void {
@@ -148,6 +152,12 @@ class Fold {
     const label = outcome ? `${found.label}: ${outcome}` : found.label;
     this.spans.push({ ...found, to, label, ...(outcome === 'failed' && { isFailed: true }) });
     return found;
+  }
+
+  /** Of one agent, or of all. */
+  #endAll(to: number, agent?: string): void {
+    for (const [of, { kind, lane }] of this.open)
+      if (lane === (agent ?? lane)) this.#end(kind, of.slice(kind.length + 1), to);
   }
 
   #spend(agent: string, more: Partial<Spending>): void {
