@@ -379,7 +379,8 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     await stage.api('POST', 'conversations/calm/resume', { publisher: 'alice' });
   });
 
-  it('on a phone, the participants of a conversation are in one line, face beside face', async () => {
+  it('on a phone, the participants of a conversation are in one line, face beside face, and so are their words', async () => {
+    await stage.api('POST', 'conversations/crowd/mode', { mode: 'agent', agent: 'lead', publisher: 'alice' });
     for (const name of ['Ann', 'Ben', 'Cleo', 'Dan'])
       await post('crowd', 'for the record', { author: { name }, includeInContext: false });
     const page = await stage.look('#/c/crowd', PHONE);
@@ -391,6 +392,8 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
       .map((box, nth) => (box?.x ?? 0) - (boxes[nth]?.x ?? 0) - (boxes[nth]?.width ?? 0));
     expect(gaps.map(Math.round)).toEqual([0, 0, 0, 0, 0]);
     expect(new Set(boxes.map((box) => Math.round((box?.y ?? 0) + (box?.height ?? 0) / 2))).size).toBe(1);
+    const floor = await page.locator('.people').getByText('has the floor').boundingBox();
+    expect(floor?.height).toBeLessThan(24);
   });
 
   itLong('short and long titles in the table of turns begin below each other', async () => {
