@@ -436,9 +436,13 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
         if (hash === '#/inbox') await openItem(page, conversation);
         const approve = page.locator('.ask-card').getByRole('button', { name: 'Approve' });
         const readOn = page.getByRole('button', { name: 'Read on to answer' });
-        await readOn.or(page.locator('.ask-card.seen')).waitFor();
-        if (await readOn.isVisible()) await readOn.press('Enter');
-        await page.locator('.ask-card.seen').waitFor();
+        const isSeen = async () => {
+          // It leads to the beginning, if that was not in sight, and then to the end; meanwhile it may go.
+          if (await readOn.isVisible())
+            await readOn.press('Enter', { timeout: 1_000 }).catch(() => undefined);
+          return page.locator('.ask-card.seen').isVisible();
+        };
+        await expect.poll(isSeen, { timeout: 20_000 }).toBe(true);
         await approve.hover();
         const before = await controlsOf(page);
         await approve.click();
