@@ -136,8 +136,9 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       const seen = () => page.evaluate<number>("JSON.parse(localStorage['parley.seen']).lengths.long");
       await expect.poll(seen).toBeGreaterThan(LONG);
       const whole = await seen();
-      await page.route(/\/long\/entries\?from=500&/, () => undefined); // it never ends
+      await page.route(/\/long\/entries\?from=\d+&limit=500/, () => undefined); // it never ends
       await page.evaluate("location.hash = '#/c/cut'");
+      await message(page, `message ${LONG - 1}`).waitFor({ state: 'detached' });
       await page.evaluate("location.hash = '#/c/long'");
       await page.getByText('Loading the older part of').waitFor();
       await page.waitForTimeout(1_500); // what is open counts as read after half a second
