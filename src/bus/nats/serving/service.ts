@@ -106,11 +106,10 @@ function addEndpoints(
         const received = { endpoint, publisher, conversation, message };
         const counted = endpoint === 'post' ? null : publisher;
         const isCrowded = counted !== null && (inProgress.get(counted) ?? 0) >= MOST_IN_PROGRESS;
-        const work: Promise<void> = isCrowded
-          ? answer(options, refuseCrowd, received)
-          : answerCounted(options, handler, received, { inProgress, counted });
+        const work = answer(options, isCrowded ? refuseCrowd : handler, received);
         running.add(work);
         void work.finally(() => running.delete(work));
+        if (counted !== null && !isCrowded) void countUntilSent(inProgress, counted, work, options);
       },
     });
   };
@@ -121,18 +120,17 @@ function addEndpoints(
   }
 }
 
-/** SERVICE-5. `counted`: its publisher; null: it is not counted. */
-async function answerCounted(
-  options: ServiceOptions,
-  handler: ApiHandler,
-  received: Received,
-  { inProgress, counted }: { inProgress: Map<string, number>; counted: string | null },
+/** SERVICE-5 */
+async function countUntilSent(
+  inProgress: Map<string, number>,
+  publisher: string,
+  work: Promise<void>,
+  { connection }: ServiceOptions,
 ): Promise<void> {
-  if (counted === null) return answer(options, handler, received);
-  tally(inProgress, counted, 1);
-  await answer(options, handler, received);
-  await options.connection.flush().catch(() => undefined); // it is closed
-  tally(inProgress, counted, -1);
+  tally(inProgress, publisher, 1);
+  await work;
+  await connection.flush().catch(() => undefined); // it is closed
+  tally(inProgress, publisher, -1);
 }
 
 const refuseCrowd: ApiHandler = async ({ publisher }) => ({
