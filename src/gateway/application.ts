@@ -53,7 +53,7 @@ const EVERYTHING = '/*';
 
 export function createApplication(options: ApplicationOptions): Application {
   const app: Application = new Hono({ strict: false });
-  const { getPath } = app;
+  const { getPath } = app; // as an option, it has no effect beside `strict: false`
   const pathOf = (...request: Parameters<typeof getPath>) => withoutPlace(getPath(...request));
   Object.assign(app, { getPath: pathOf });
   app.onError((error, context) => failure(error, context, options));

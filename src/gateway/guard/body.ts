@@ -10,7 +10,7 @@ import type { Request, RouteContext } from '../context.ts';
  * BODY-2 The request is read, never replaced by a copy: the signal of a copy that is garbage-collected while its answer
  *        streams does not report that the client is gone.
  * BODY-3 A body whose connection ends early is the client's fault, not a bug of the daemon.
- * BODY-4 It may expand to 1 MiB, and further to 32 times its size: a caller needs as many bytes as any other to fill the memory.
+ * BODY-4 An encoded body may expand to 1 MiB, or to 32 times its size if that is more: few bytes do not fill the memory.
  */
 
 type Decode = (bytes: InputType, options: ZlibOptions) => Promise<Uint8Array>;
