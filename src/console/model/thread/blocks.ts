@@ -258,6 +258,7 @@ export function endingOf(entries: readonly Entry[], ended: EntryOf<'turn-ended'>
 }
 
 const STOPPED = 'This turn was stopped';
+export const FORK_ENDED = 'This turn ended with the fork';
 
 /** Null: this entry did not end it. */
 function causeIn(entry: Entry, { agent }: EntryOf<'turn-ended'>): string | null {
@@ -277,7 +278,7 @@ function causeIn(entry: Entry, { agent }: EntryOf<'turn-ended'>): string | null 
         : null;
     case 'forked':
       return entry.file === undefined
-        ? 'This turn ended with the fork: what followed is in the other conversation'
+        ? `${FORK_ENDED}: what followed is in the other conversation`
         : 'This turn ended with the import: nothing of a file continues';
     default:
       return null;

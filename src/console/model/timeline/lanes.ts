@@ -71,8 +71,7 @@ class Fold {
   /** By kind and what it is of: an agent, a call, an approval. */
   readonly open = new Map<string, Open>();
   readonly #callers = new Map<number, EntryOf<'message'>>();
-  /** The time of the entry before. */
-  #before = 0;
+  #timeBefore = 0;
 
   add(entry: Entry, at: number): void {
     const { index } = entry;
@@ -94,7 +93,7 @@ class Fold {
         else this.#endAll(at, entry.agent); // a turn may be stopped while it waits
         break;
       case 'forked':
-        this.#endAll(this.#before);
+        this.#endAll(this.#timeBefore);
         break;
       case 'tool-started':
         this.#begin(wireCallId(entry.call), this.#callAt(entry.call, 'tool', at));
@@ -115,7 +114,7 @@ class Fold {
       default: // or of a newer version
         entry satisfies ControlEntry | Extract<Entry, { type: AsideType | 'title-set' | 'feedback' }>;
     }
-    this.#before = at;
+    this.#timeBefore = at;
   }
 
   #message(entry: EntryOf<'message'>, at: number): void {

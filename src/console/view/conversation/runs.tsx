@@ -1,6 +1,6 @@
 import type { NodeVisit, PathNode, RunSoFar } from '../../../conversation/progress/runs.ts';
 import { runPath, wayOf } from '../../../conversation/progress/runs.ts';
-import { endingOf } from '../../model/thread/blocks.ts';
+import { endingOf, FORK_ENDED } from '../../model/thread/blocks.ts';
 import { type Thread, type Until, waitOf } from '../../model/thread/thread.ts';
 import { isDeleted, nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/route.ts';
@@ -97,7 +97,7 @@ function lastEnd(agent: string, { entries }: Thread): string | null {
   const last = entries.findLast((entry) => entry.type === 'turn-ended' && entry.agent === agent);
   if (last?.type !== 'turn-ended' || last.outcome === 'completed') return null;
   if (last.outcome === 'limited') return 'reached a limit: resume it';
-  const stop = endingOf(entries, last, nameOf).includes('the fork:') ? 'ended with the fork' : 'was stopped';
+  const stop = endingOf(entries, last, nameOf).startsWith(FORK_ENDED) ? 'ended with the fork' : 'was stopped';
   return `${last.outcome === 'aborted' ? stop : 'failed'}: it begins again with the next message`;
 }
 
