@@ -3,11 +3,11 @@ import { type ServerAsks, SYSTEM_AUTHOR } from '../log/entry.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import { DENIED, PERMITS } from '../tools/tool-rules.ts';
+import { CallStep } from './call-step.ts';
 import type { CommandOf, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { answerServer, expireQuestion } from './server-questions.ts';
 import { forbiddenTo, judge } from './tools.ts';
-import { addResult } from './turn-entries.ts';
 import { advanceTurn } from './turns.ts';
 
 /**
@@ -55,7 +55,7 @@ export function answerApproval(builder: DecisionBuilder, command: CommandOf<'ans
   if (pending.asks) {
     const forbidden = forbiddenTo(builder, pending.call.place, command);
     if (forbidden) return { kind: 'refused', refusal: forbidden };
-    return answerServer(builder, pending.turn, pending.call, command);
+    return answerServer(new CallStep(builder, pending.turn, pending.call), command);
   }
   const allowed: readonly string[] = pending.mayHaveRun ? ANSWERS.unknown : ANSWERS.fresh;
   if (!allowed.includes(command.answer)) {
@@ -87,7 +87,7 @@ export function answerApproval(builder: DecisionBuilder, command: CommandOf<'ans
     ...(command.always && { always: true }),
   });
   const content = resultOf(command);
-  if (content !== null) addResult(builder, pending.turn, pending.call, { content });
+  if (content !== null) new CallStep(builder, pending.turn, pending.call).addResult({ content });
   advanceTurn(builder, pending.turn.agent);
   return { kind: 'done' };
 }
@@ -119,7 +119,8 @@ export function expireApproval(builder: DecisionBuilder, approvalId: string): bo
   const pending = pendingApprovals(builder.state).find((item) => item.approvalId === approvalId);
   if (!pending) return false; // it was answered, or its turn is over
   const { call, turn, mayHaveRun } = pending;
-  if (pending.asks) return expireQuestion(builder, turn, call);
+  const step = new CallStep(builder, turn, call);
+  if (pending.asks) return expireQuestion(step);
   builder.add({
     type: 'approval-answered',
     author: SYSTEM_AUTHOR,
@@ -130,7 +131,7 @@ export function expireApproval(builder: DecisionBuilder, approvalId: string): bo
   const content = mayHaveRun
     ? toolError('UNKNOWN', `${call.name} may already have run; no person said in time whether it took effect`)
     : toolError('APPROVAL_EXPIRED', `${call.name} was not run: no person allowed it in time`);
-  addResult(builder, turn, call, { content });
+  step.addResult({ content });
   advanceTurn(builder, turn.agent);
   return true;
 }

@@ -1,10 +1,10 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import { type Author, type CallPlace, type MessageEntry, wireCallId } from '../log/entry.ts';
 import { type ConversationState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
+import { CallStep } from './call-step.ts';
 import type { CallersResult, CommandOf, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { plainContent } from './repeated-calls.ts';
-import { addResult, refuse } from './turn-entries.ts';
 import { advanceTurn } from './turns.ts';
 
 export interface AwaitedCall {
@@ -37,7 +37,7 @@ export function answerCalls(builder: DecisionBuilder, { results, by }: CommandOf
   const index = open.length > 0 ? builder.nextIndex : Math.max(...known);
   for (const { turn, call, result } of open) {
     const { content, files } = result;
-    addResult(builder, turn, call, { content, by, ...(files && { files }) });
+    new CallStep(builder, turn, call).addResult({ content, by, ...(files && { files }) });
   }
   for (const agent of new Set(open.map(({ turn }) => turn.agent))) advanceTurn(builder, agent);
   return { kind: 'answered', index };
@@ -87,7 +87,7 @@ export function expireCall(builder: DecisionBuilder, place: CallPlace): boolean 
   if (!found) return false;
   const { turn, call } = found;
   const message = `${call.name} is a tool of the person's program, which did not answer in time: whether it took effect is unknown`;
-  refuse(builder, turn, call, 'CALL_EXPIRED', message);
+  new CallStep(builder, turn, call).refuse('CALL_EXPIRED', message);
   advanceTurn(builder, turn.agent);
   return true;
 }

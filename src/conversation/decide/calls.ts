@@ -9,24 +9,23 @@ import {
   isStopped,
   type OpenCall,
   ownerOf,
-  settingAt,
   type Turn,
 } from '../state/state.ts';
 import type { WaitingEntry } from '../state/waiting.ts';
 import {
   AWAITED_TOOLS,
-  availableTools,
   type ConversationToolName,
   isConversationTool,
   parseArguments,
   type ToolArguments,
 } from '../tools/conversation-tools.ts';
+import type { CallStep } from './call-step.ts';
 import type { Post } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addDismissed, addHired, type Maker } from './hiring.ts';
 import { completeNode } from './runs.ts';
-import { requestTool } from './tools.ts';
-import { addLimit, addResult, refuse, stoppedMessage } from './turn-entries.ts';
+import { requestTool, toolsAt } from './tools.ts';
+import { addLimit, stoppedMessage } from './turn-entries.ts';
 
 /**
  * Handles the tool calls of a model's answer.
@@ -39,30 +38,16 @@ import { addLimit, addResult, refuse, stoppedMessage } from './turn-entries.ts';
  * CALLS-4 A call with arguments that were cut at the end of the answer does not run.
  */
 
-type Handler<N extends ConversationToolName> = (
-  builder: DecisionBuilder,
-  turn: Turn,
-  call: OpenCall,
-  given: ToolArguments<N>,
-) => void;
-
 /** Begins one call of an assistant entry that was just appended. */
-export function beginCall(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
+export function beginCall(step: CallStep): void {
+  const { builder, turn, call } = step;
   const cut = cutIn(builder, call);
-  if (cut) return void refuse(builder, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut));
-  const card = builder.roster.agents.get(turn.agent);
-  const setting = settingAt(builder.state, call.upTo, turn.agent);
-  const available = card ? availableTools(card, setting, builder.context.workflows) : [];
-  if (call.atCaller) {
-    checkCallersCall(builder, turn, call);
-    return;
-  }
-  if (isConversationTool(call.name)) {
-    if (available.includes(call.name)) beginConversationCall(builder, turn, call, call.name);
-    else refuse(builder, turn, call, 'TOOL_NOT_AVAILABLE', `you have no tool ${call.name}`);
-    return;
-  }
-  requestTool(builder, turn, call);
+  if (cut) step.refuse('ARGUMENTS_CUT', argumentsCutMessage(cut));
+  else if (call.atCaller) checkCallersCall(step);
+  else if (!isConversationTool(call.name)) requestTool(step);
+  else if (!toolsAt(builder, turn.agent, call.upTo).includes(call.name))
+    step.refuse('TOOL_NOT_AVAILABLE', `you have no tool ${call.name}`);
+  else if (call.name !== 'handoff' && call.name !== 'complete_node') carryOut(step, call.name);
 }
 
 /** What cut the arguments of this call; null: they are complete, since a closed JSON object cannot continue. */
@@ -72,67 +57,38 @@ function cutIn(builder: DecisionBuilder, { place, arguments: text }: OpenCall): 
   return cut && !isJson(text) ? cut : null;
 }
 
-function beginConversationCall(
-  builder: DecisionBuilder,
-  turn: Turn,
-  call: OpenCall,
-  name: ConversationToolName,
-): void {
-  switch (name) {
-    case 'set_phase':
-      withArguments(builder, turn, call, 'set_phase', setPhase);
-      break;
-    case 'delegate':
-      withArguments(builder, turn, call, 'delegate', delegate);
-      break;
-    case 'ask': // stays open; the call contains the question
-      withArguments(builder, turn, call, 'ask', () => undefined);
-      break;
-    case 'hire':
-      withArguments(builder, turn, call, 'hire', hire);
-      break;
-    case 'dismiss':
-      withArguments(builder, turn, call, 'dismiss', dismiss);
-      break;
-    case 'handoff':
-    case 'complete_node':
-      break; // carried out by `closeCall`
-  }
-}
-
 /** Carries out a call that ends the turn (CALLS-3). True: the turn is over. */
-export function closeCall(builder: DecisionBuilder, turn: Turn, call: OpenCall): boolean {
-  let closed = false;
-  if (call.name === 'handoff') {
-    withArguments(builder, turn, call, 'handoff', (...given) => {
-      closed = handOff(...given);
-    });
-  } else {
-    withArguments(builder, turn, call, 'complete_node', (...given) => {
-      closed = completeNode(...given);
-    });
-  }
-  return closed;
+export function closeCall(step: CallStep): boolean {
+  return carryOut(step, step.call.name === 'handoff' ? 'handoff' : 'complete_node');
 }
 
-function withArguments<N extends ConversationToolName>(
-  builder: DecisionBuilder,
-  turn: Turn,
-  call: OpenCall,
-  name: N,
-  handle: Handler<N>,
-): void {
-  const parsed = parseArguments(name, call.arguments);
-  if (parsed.ok) handle(builder, turn, call, parsed.value);
-  else refuse(builder, turn, call, 'INVALID_ARGUMENTS', parsed.message);
-}
-
-const setPhase: Handler<'set_phase'> = (builder, turn, call, { phase, reason }) => {
-  const illegal = illegalPhase(builder, phase);
-  if (illegal) return void refuse(builder, turn, call, 'ILLEGAL_PHASE', illegal);
-  enterPhase(builder, turn, phase, reason);
-  addResult(builder, turn, call, { content: `The phase is now ${phase}.` });
+type Handlers = {
+  /** True: the turn is over. */
+  readonly [N in ConversationToolName]: (step: CallStep, given: ToolArguments<N>) => boolean;
 };
+
+const HANDLERS: Handlers = {
+  set_phase: setPhase,
+  delegate,
+  ask: () => false, // stays open; the call contains the question
+  hire,
+  dismiss,
+  handoff: handOff,
+  complete_node: completeNode,
+};
+
+function carryOut<N extends ConversationToolName>(step: CallStep, name: N): boolean {
+  const parsed = parseArguments(name, step.call.arguments);
+  return parsed.ok ? HANDLERS[name](step, parsed.value) : step.refuse('INVALID_ARGUMENTS', parsed.message);
+}
+
+function setPhase(step: CallStep, { phase, reason }: ToolArguments<'set_phase'>): boolean {
+  const illegal = illegalPhase(step.builder, phase);
+  if (illegal) return step.refuse('ILLEGAL_PHASE', illegal);
+  enterPhase(step, phase, reason);
+  step.addResult({ content: `The phase is now ${phase}.` });
+  return false;
+}
 
 /** Why an agent may not enter this phase now; null: it may. */
 function illegalPhase(builder: DecisionBuilder, phase: string): string | null {
@@ -143,13 +99,11 @@ function illegalPhase(builder: DecisionBuilder, phase: string): string | null {
   return `from phase ${from} you may enter ${[...next, from].join(', ')}; not ${phase}`;
 }
 
-function enterPhase(builder: DecisionBuilder, turn: Turn, phase: string, reason: string): void {
-  const author = builder.agentAuthor(turn.agent);
-  const { phase: from } = builder.state;
+function enterPhase({ builder, turn, author }: CallStep, phase: string, reason: string): void {
   builder.add({
     type: 'phase-entered',
     author,
-    from,
+    from: builder.state.phase,
     to: phase,
     by: author.name,
     reason,
@@ -157,17 +111,18 @@ function enterPhase(builder: DecisionBuilder, turn: Turn, phase: string, reason:
   });
 }
 
-const delegate: Handler<'delegate'> = (builder, turn, call, { to: named, request, schema }) => {
-  const found = receiver(builder, turn, named);
-  if ('fault' in found) return void refuse(builder, turn, call, found.fault.code, found.fault.message);
+function delegate(step: CallStep, { to: named, request, schema }: ToolArguments<'delegate'>): boolean {
+  const { builder, turn, call, author } = step;
+  const found = receiver(step, named);
+  if (!found.ok) return step.refuseWith(found.refusal);
   const to = found.slug;
-  const refusal = unreachable(builder, turn, to) ?? delegationCircle(builder, turn, to);
-  if (refusal) return void refuse(builder, turn, call, refusal.code, refusal.message);
+  const refused = unreachable(step, to) ?? delegationCircle(step, to);
+  if (refused) return step.refuseWith(refused);
   const fault = schema && builder.context.tools.schemaFault?.(schema);
-  if (fault) return void refuse(builder, turn, call, 'INVALID_ARGUMENTS', `delegate: schema: ${fault}`);
+  if (fault) return step.refuse('INVALID_ARGUMENTS', `delegate: schema: ${fault}`);
   builder.add({
     type: 'delegation-requested',
-    author: builder.agentAuthor(turn.agent),
+    author,
     turnId: turn.turnId,
     from: turn.agent,
     to,
@@ -176,25 +131,22 @@ const delegate: Handler<'delegate'> = (builder, turn, call, { to: named, request
     call: call.place,
     hops: turn.hops + 1,
   });
-};
+  return false;
+}
 
-function handOff(
-  builder: DecisionBuilder,
-  turn: Turn,
-  call: OpenCall,
-  { to: named, summary, phase }: ToolArguments<'handoff'>,
-): boolean {
-  const found = receiver(builder, turn, named);
-  if ('fault' in found) return refuse(builder, turn, call, found.fault.code, found.fault.message);
+function handOff(step: CallStep, { to: named, summary, phase }: ToolArguments<'handoff'>): boolean {
+  const { builder, turn, call, author } = step;
+  const found = receiver(step, named);
+  if (!found.ok) return step.refuseWith(found.refusal);
   const to = found.slug;
-  const refusal = unreachable(builder, turn, to) ?? delegated(turn);
-  if (refusal) return refuse(builder, turn, call, refusal.code, refusal.message);
+  const refused = unreachable(step, to) ?? delegated(turn);
+  if (refused) return step.refuseWith(refused);
   const illegal = phase === undefined ? null : illegalPhase(builder, phase);
-  if (illegal) return refuse(builder, turn, call, 'ILLEGAL_PHASE', illegal);
-  if (phase !== undefined) enterPhase(builder, turn, phase, `handed over to ${to}`);
+  if (illegal) return step.refuse('ILLEGAL_PHASE', illegal);
+  if (phase !== undefined) enterPhase(step, phase, `handed over to ${to}`);
   builder.add({
     type: 'handoff',
-    author: builder.agentAuthor(turn.agent),
+    author,
     turnId: turn.turnId,
     from: turn.agent,
     to,
@@ -203,75 +155,67 @@ function handOff(
     call: call.place,
     hops: turn.hops + 1,
   });
-  addResult(builder, turn, call, { content: `${to} has the floor.` });
+  step.addResult({ content: `${to} has the floor.` });
   return true;
 }
 
-const hire: Handler<'hire'> = (builder, turn, call, given) => {
-  const author = builder.agentAuthor(turn.agent);
-  const refused = addHired(builder, author, makerOf(builder, turn, call), given);
-  if (refused) return refuseWith(builder, turn, call, refused);
-  addResult(builder, turn, call, { content: `${given.slug} is part of this conversation now.` });
-};
-
-const dismiss: Handler<'dismiss'> = (builder, turn, call, given) => {
-  const author = builder.agentAuthor(turn.agent);
-  const refused = addDismissed(builder, author, makerOf(builder, turn, call), given);
-  if (refused) return refuseWith(builder, turn, call, refused);
-  addResult(builder, turn, call, { content: `${given.agent} is dismissed.` });
-};
-
-function makerOf(builder: DecisionBuilder, { agent: slug }: Turn, { upTo }: OpenCall): Maker {
-  const card = builder.roster.agents.get(slug);
-  const setting = settingAt(builder.state, upTo, slug);
-  return { slug, tools: card ? availableTools(card, setting, builder.context.workflows) : [] };
+function hire(step: CallStep, given: ToolArguments<'hire'>): boolean {
+  const refused = addHired(step.builder, step.author, makerOf(step), given);
+  if (refused) return step.refuseWith(refused);
+  step.addResult({ content: `${given.slug} is part of this conversation now.` });
+  return false;
 }
 
-function refuseWith(builder: DecisionBuilder, turn: Turn, call: OpenCall, refused: Refusal): void {
-  const { code, message, hint } = refused;
-  refuse(builder, turn, call, code, hint === undefined ? message : `${message}; ${hint}`);
+function dismiss(step: CallStep, given: ToolArguments<'dismiss'>): boolean {
+  const refused = addDismissed(step.builder, step.author, makerOf(step), given);
+  if (refused) return step.refuseWith(refused);
+  step.addResult({ content: `${given.agent} is dismissed.` });
+  return false;
 }
 
-interface Fault {
-  readonly code: string;
-  readonly message: string;
+function makerOf({ builder, turn: { agent: slug }, call }: CallStep): Maker {
+  return { slug, tools: toolsAt(builder, slug, call.upTo) };
 }
 
-type Receiver = { readonly slug: string } | { readonly fault: Fault };
+type Receiver =
+  | { readonly ok: true; readonly slug: string }
+  | { readonly ok: false; readonly refusal: Refusal };
 
-function receiver({ roster }: DecisionBuilder, turn: Turn, named: string): Receiver {
+function receiver({ builder: { roster }, turn }: CallStep, named: string): Receiver {
   const slug = agentNamed(named, roster.agents);
-  if (slug !== undefined) return { slug };
+  if (slug !== undefined) return { ok: true, slug };
   const known = [...roster.agents.keys()].filter((one) => one !== turn.agent);
   const near = nearest(named, known);
   const meant = near === null ? '' : `; did you mean ${near}?`;
   const message = `there is no agent ${inOneLine(named)}; there are ${known.join(', ') || 'no others'}${meant}`;
-  return { fault: { code: 'UNKNOWN_AGENT', message } };
+  return { ok: false, refusal: refusal('UNKNOWN_AGENT', message) };
 }
 
-function unreachable(builder: DecisionBuilder, turn: Turn, to: string): Fault | null {
+function unreachable({ builder, turn }: CallStep, to: string): Refusal | null {
   const { limits } = builder.context;
-  if (to === turn.agent) return { code: 'TO_YOURSELF', message: 'that is you: do it yourself' };
-  if (isStopped(builder.state, to)) return { code: 'AGENT_STOPPED', message: stoppedMessage(to) };
+  if (to === turn.agent) return refusal('TO_YOURSELF', 'that is you: do it yourself');
+  if (isStopped(builder.state, to)) return refusal('AGENT_STOPPED', stoppedMessage(to));
   if (turn.hops + 1 <= limits.hopsPerTrigger) return null;
   const message = `this request went from agent to agent ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
   addLimit(builder, turn, 'hopsPerTrigger', message);
-  return { code: 'HOP_LIMIT', message: `${message}. Report the state of the work to the person.` };
+  return refusal('HOP_LIMIT', `${message}. Report the state of the work to the person.`);
 }
 
 /** V13: no agent may wait for itself, over any number of other agents and queued requests. */
-function delegationCircle(builder: DecisionBuilder, turn: Turn, to: string): Fault | null {
+function delegationCircle({ builder, turn }: CallStep, to: string): Refusal | null {
   const chain = turn.delegatedBy?.chain ?? [];
   const path = chain.includes(to) ? [...chain, turn.agent] : waitPath(builder.state, to, turn.agent);
   if (path.length === 0) return null;
-  return { code: 'DELEGATION_CIRCLE', message: `${to} waits for your answer: ${path.join(' → ')}` };
+  return refusal('DELEGATION_CIRCLE', `${to} waits for your answer: ${path.join(' → ')}`);
 }
 
 /** V13 */
-function delegated(turn: Turn): Fault | null {
-  if (!turn.delegatedBy) return null;
-  const message = `${turn.delegatedBy.agent} asked you and waits: answer in words instead of handing over`;
-  return { code: 'DELEGATED', message };
+function delegated({ delegatedBy }: Turn): Refusal | null {
+  if (!delegatedBy) return null;
+  return refusal(
+    'DELEGATED',
+    `${delegatedBy.agent} asked you and waits: answer in words instead of handing over`,
+  );
 }
 
 /** The chain of agents over which `slug` waits for `other`, `slug` first; `[]` if it does not. Queued requests count. */
@@ -399,11 +343,12 @@ export function callerCallsOf(
 const ANY = {};
 
 /** The caller is not asked for a call with wrong arguments. */
-function checkCallersCall(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
+function checkCallersCall(step: CallStep): void {
+  const { builder, turn, call } = step;
   const parsed = readArguments(call.arguments);
   if (!parsed.ok) {
     const message = `the arguments of ${call.name} are not a JSON object: ${parsed.why}`;
-    refuse(builder, turn, call, 'INVALID_ARGUMENTS', message);
+    step.refuse('INVALID_ARGUMENTS', message);
     return;
   }
   const brought = turn.toolsFrom === null ? undefined : builder.entryAt(turn.toolsFrom);
@@ -411,5 +356,5 @@ function checkCallersCall(builder: DecisionBuilder, turn: Turn, call: OpenCall):
   const tool = known?.find(({ name }) => name === call.name);
   const { tools } = builder.context;
   const wrong = tools.argumentsFault?.(call.name, tool?.parameters ?? ANY, parsed.value, 'caller');
-  if (wrong) refuse(builder, turn, call, 'INVALID_ARGUMENTS', wrong);
+  if (wrong) step.refuse('INVALID_ARGUMENTS', wrong);
 }

@@ -5,10 +5,10 @@ import { evolve } from '../state/evolve.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { createRoster } from '../state/roster.ts';
 import { agentState, BUILT_IN_PHASES, type ConversationState, EMPTY_STATE } from '../state/state.ts';
+import { CallStep } from './call-step.ts';
 import type { Command, CommandOf, Reply } from './command.ts';
 import { DecisionBuilder } from './decision-builder.ts';
 import { endRun } from './runs.ts';
-import { addResult, unfinished } from './turn-entries.ts';
 import { endTurn, startTurns } from './turns.ts';
 
 /**
@@ -117,8 +117,7 @@ function takeWaiting(builder: DecisionBuilder, agent: string): void {
   if (turn) {
     const { turnId } = turn;
     // No entry is delivered before the results of the open calls (V8).
-    for (const call of turn.openCalls)
-      addResult(builder, turn, call, { content: unfinished(call, 'aborted') });
+    for (const call of turn.openCalls) new CallStep(builder, turn, call).leave('aborted');
     if (waiting.length > 0) builder.add({ type: 'message-delivered', author, turnId, agent, entries });
   } else if (entries.length > 0) {
     const trigger = entries.sort((a, b) => a - b);

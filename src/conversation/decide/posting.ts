@@ -6,12 +6,13 @@ import { agentByState, mentions } from '../state/answering.ts';
 import { publisherOf, refusalOfAgentName } from '../state/people.ts';
 import type { Roster, Workflow } from '../state/roster.ts';
 import { agentState, type ConversationState, isStopped, type OpenCall } from '../state/state.ts';
+import { CallStep } from './call-step.ts';
 import { refusalOfTools } from './calls.ts';
 import type { CommandOf, Post, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { plainContent } from './repeated-calls.ts';
 import { refusalOfStart, startRun } from './runs.ts';
-import { addResult, addSession } from './turn-entries.ts';
+import { addSession } from './turn-entries.ts';
 import { abortTurn, advanceTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
 /** Appends a person's message and starts or informs its recipients. No other text starts a turn (L14). */
@@ -219,7 +220,8 @@ function answer(builder: DecisionBuilder, agent: string, message: Post, index: n
   const call = turn && questionFor(turn.openCalls, message.replyTo, builder.context);
   if (!turn || !call) return false;
   addSession(builder, agent, [index]);
-  addResult(builder, turn, call, { content: message.content, files: filesOf(message), answers: [index] });
+  const step = new CallStep(builder, turn, call);
+  step.addResult({ content: message.content, files: filesOf(message), answers: [index] });
   advanceTurn(builder, agent);
   return true;
 }

@@ -7,19 +7,12 @@ import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
 import { type FilePart, fileLine, filesOf, partsOf } from '../log/parts.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import { ATTACH } from '../tools/conversation-tools.ts';
+import { CallStep } from './call-step.ts';
 import { callerCallsOf } from './calls.ts';
 import type { Answer, CallReport, CommandOf } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { risksOf } from './tools.ts';
-import {
-  addAnswer,
-  addAttempt,
-  addFailure,
-  addLimit,
-  addResult,
-  addSummary,
-  progressOf,
-} from './turn-entries.ts';
+import { addAnswer, addAttempt, addFailure, addLimit, addSummary, progressOf } from './turn-entries.ts';
 import { advanceTurn, beginCalls, endTurn, runningTurn } from './turns.ts';
 
 /** Reports of effects: a model's answer, failure or abort, and a tool's result. False: nothing changed (TURNS-3). */
@@ -141,7 +134,7 @@ export function toolFinished(builder: DecisionBuilder, command: CommandOf<'tool-
   const turn = runningTurn(builder, command.agent, command.turnId);
   const call = turn?.openCalls.find((open) => samePlace(open.place, command.call));
   if (!turn || !call?.started) return addLateNote(builder, command);
-  addResult(builder, turn, call, {
+  new CallStep(builder, turn, call).addResult({
     content: command.result,
     duration: command.duration,
     files: command.files,

@@ -12,7 +12,6 @@ import {
 import {
   type ConversationState,
   isStopped,
-  type OpenCall,
   type Run,
   type RunBranch,
   runFor,
@@ -22,9 +21,10 @@ import {
 } from '../state/state.ts';
 import { escapeMarkers } from '../text/text.ts';
 import type { ToolArguments } from '../tools/conversation-tools.ts';
+import type { CallStep } from './call-step.ts';
 import type { Post } from './command.ts';
 import type { DecideContext, DecisionBuilder } from './decision-builder.ts';
-import { addLimit, addResult, refuse } from './turn-entries.ts';
+import { addLimit } from './turn-entries.ts';
 
 /**
  * Runs: a workflow executed node by node. The current nodes are part of the state, so a crash does not lose them.
@@ -97,65 +97,48 @@ const STOPPED =
   'is stopped and does nothing until a person resumes it: tell the person, and complete your node after that';
 
 /** `complete_node`: the run enters the next node or ends. True: the turn is over. */
-export function completeNode(
-  builder: DecisionBuilder,
-  turn: Turn,
-  call: OpenCall,
-  { outcome, summary, value }: ToolArguments<'complete_node'>,
-): boolean {
+export function completeNode(step: CallStep, given: ToolArguments<'complete_node'>): boolean {
+  const { outcome, summary, value } = given;
+  const { builder, turn, call } = step;
   const { workflows, limits } = builder.context;
   const run = builder.state.run && runFor(builder.state.run, turn.agent);
   const node = run && nodeOf(workflows, run.workflowId, run.node);
   const asked = settingAt(builder.state, call.upTo, turn.agent).run; // may be another run or node than the current one
   const isTheirs = run?.agent === turn.agent && asked?.runId === run.runId && asked.node === run.node;
-  if (!run || !node || !isTheirs) {
-    return refuse(builder, turn, call, 'NO_NODE', 'no node of a run is yours now');
-  }
+  if (!run || !node || !isTheirs) return step.refuse('NO_NODE', 'no node of a run is yours now');
   const named = Object.hasOwn(node.outcomes, outcome) ? node.outcomes[outcome] : undefined;
   if (named === undefined) {
     const known = Object.keys(node.outcomes).join(', ');
-    return refuse(
-      builder,
-      turn,
-      call,
-      'UNKNOWN_OUTCOME',
-      `the outcomes of ${run.node} are ${known}; not ${outcome}`,
-    );
+    return step.refuse('UNKNOWN_OUTCOME', `the outcomes of ${run.node} are ${known}; not ${outcome}`);
   }
   const next = nextNodes(node, named, value);
   const isEnd = next[0] === END;
   const schema = schemaOfNode(workflows.get(run.workflowId), node, next);
   const fault = schema && valueFault(builder, schema, value);
-  if (fault) return refuse(builder, turn, call, 'INVALID_ARGUMENTS', `complete_node: ${fault}`);
-  const given = schema ? { value } : {};
+  if (fault) return step.refuse('INVALID_ARGUMENTS', `complete_node: ${fault}`);
+  const valued = schema ? { value } : {};
   if (!isEnd && turn.hops + 1 > limits.hopsPerTrigger) {
     const message = `this run went from node to node ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
     addLimit(builder, turn, 'hopsPerTrigger', message);
-    return refuse(
-      builder,
-      turn,
-      call,
-      'HOP_LIMIT',
-      `${message}. Report the state of the work to the person.`,
-    );
+    return step.refuse('HOP_LIMIT', `${message}. Report the state of the work to the person.`);
   }
   const awaited = awaitedAt(builder, run, next);
   for (const name of awaited.length > 0 ? [] : next) {
     const to = nodeOf(workflows, run.workflowId, name)?.agent;
     if (to !== undefined && isStopped(builder.state, to))
-      return refuse(builder, turn, call, 'AGENT_STOPPED', `${to}, the agent of ${name}, ${STOPPED}`);
+      return step.refuse('AGENT_STOPPED', `${to}, the agent of ${name}, ${STOPPED}`);
   }
   const where = next.join(' and ');
   const waits = `Your branch of the run waits at ${where} for ${awaited.map(({ node: name }) => name).join(' and ')}.`;
   const continues = `The run continues at ${where}${next.length > 1 ? ', side by side' : ''}.`;
-  addResult(builder, turn, call, {
+  step.addResult({
     content: isEnd ? 'The run has ended.' : awaited.length > 0 ? waits : continues,
   });
   if (isEnd) {
-    endRun(builder, builder.agentAuthor(turn.agent), { outcome, summary, ...given, turnId: turn.turnId });
+    endRun(builder, step.author, { outcome, summary, ...valued, turnId: turn.turnId });
     return true;
   }
-  enterNext(builder, turn, run, next, { outcome, summary, ...given, wakes: awaited.length === 0 });
+  enterNext(builder, turn, run, next, { outcome, summary, ...valued, wakes: awaited.length === 0 });
   return true;
 }
 

@@ -1,8 +1,9 @@
 import { canonicalArguments, readArguments, refusal } from '../../kernel/index.ts';
 import { approvalIdOf } from '../log/call-id.ts';
-import { type ServerAsks, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
+import { type ServerAsks, wireCallId } from '../log/entry.ts';
 import { askedText, proposedAnswer } from '../log/server-asks.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
+import { CallStep } from './call-step.ts';
 import type { CommandOf, Effect, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 
@@ -22,7 +23,8 @@ export function toolAsks(
   const { turn } = agentState(builder.state, agent);
   const call = turn?.openCalls.find((open) => samePlace(open.place, place));
   if (turn?.turnId !== turnId || turn.status !== 'running' || !call?.started) return false;
-  if (asks === null || call.question) return asks === null && closeQuestion(builder, call);
+  if (asks === null || call.question)
+    return asks === null && new CallStep(builder, turn, call).closeQuestion();
   const text = canonicalArguments(JSON.stringify(proposedAnswer(asks.schema)));
   const { context, nextIndex } = builder;
   const bound = [context.newId(), wireCallId(place), call.name, text];
@@ -49,12 +51,7 @@ export function toolAsks(
 }
 
 /** SERVER-QUESTION-2. Accepted with the proposed answer, or with the one that the person gave. */
-export function answerServer(
-  builder: DecisionBuilder,
-  turn: Turn,
-  call: OpenCall,
-  given: CommandOf<'answer'>,
-): Reply {
+export function answerServer({ builder, turn, call }: CallStep, given: CommandOf<'answer'>): Reply {
   const { question } = call;
   const { answer, by, reason } = given;
   if (!question) return { kind: 'stale' };
@@ -88,18 +85,10 @@ export function answerServer(
 }
 
 /** Nothing was answered in time: the server reads that the question was cancelled. */
-export function expireQuestion(builder: DecisionBuilder, turn: Turn, call: OpenCall): boolean {
-  const { question } = call;
-  if (!question || !closeQuestion(builder, call)) return false;
-  builder.effect(answerEffect(turn, call, question.asks, undefined));
-  return true;
-}
-
-/** SERVER-QUESTION-3 */
-export function closeQuestion(builder: DecisionBuilder, { question, place: call }: OpenCall): boolean {
-  if (!question) return false;
-  const { id: approvalId } = question;
-  builder.add({ type: 'approval-answered', author: SYSTEM_AUTHOR, approvalId, call, answer: 'expired' });
+export function expireQuestion(step: CallStep): boolean {
+  const { builder, turn, call } = step;
+  if (!call.question || !step.closeQuestion()) return false;
+  builder.effect(answerEffect(turn, call, call.question.asks, undefined));
   return true;
 }
 

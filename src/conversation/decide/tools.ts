@@ -12,12 +12,11 @@ import { turnInputOf } from '../progress/turn-watch.ts';
 import { publisherOf, refusalOfApproval, refusalOfOwnApproval } from '../state/people.ts';
 import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, settingAt, type Turn } from '../state/state.ts';
-import { availableTools, isConversationTool, toolError } from '../tools/conversation-tools.ts';
+import { availableTools, isConversationTool } from '../tools/conversation-tools.ts';
 import type { AuditedOutcome, Judgement, RepairCount } from '../tools/tool-rules.ts';
+import { CallStep } from './call-step.ts';
 import type { CommandOf } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { closeQuestion } from './server-questions.ts';
-import { addResult, refuse, runStarted, startTool } from './turn-entries.ts';
 
 /**
  * When a call of a tool that acts on the world runs.
@@ -34,10 +33,10 @@ import { addResult, refuse, runStarted, startTool } from './turn-entries.ts';
 const SAFE_STARTS = 2;
 
 /** A call that was just requested is refused, needs an approval, or is left to `startTools`. */
-export function requestTool(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
-  const judgement = judge(builder, turn.agent, call);
-  if (judgement.kind === 'refuse') refuse(builder, turn, call, judgement.code, judgement.message);
-  else if (judgement.kind === 'ask') requestApproval(builder, turn, call, judgement);
+export function requestTool(step: CallStep): void {
+  const judgement = judge(step.builder, step.turn.agent, step.call);
+  if (judgement.kind === 'refuse') step.refuse(judgement.code, judgement.message);
+  else if (judgement.kind === 'ask') requestApproval(step, judgement);
 }
 
 /** The risk of each call of an answer before it is appended, by position; null: the call runs no tool (TOOLS-2). */
@@ -57,16 +56,20 @@ export function risksOf(
 type Judged = Pick<OpenCall, 'name' | 'arguments' | 'upTo'>;
 
 export function judge(builder: DecisionBuilder, agent: string, call: Judged): Judgement {
-  const card = builder.roster.agents.get(agent);
-  const setting = settingAt(builder.state, call.upTo, agent);
-  const available = card ? availableTools(card, setting, builder.context.workflows) : [];
-  const { name, arguments: text } = call;
+  const { name, arguments: text, upTo } = call;
   const judged = policyAgentOf(builder.roster, agent); // HIRING-4
+  const available = toolsAt(builder, agent, upTo);
   return builder.context.tools.judge({ agent: judged, name, arguments: text, available });
 }
 
+/** The tools that an agent has in the setting of its request up to this entry. */
+export function toolsAt({ roster, state, context }: DecisionBuilder, agent: string, upTo: number) {
+  const card = roster.agents.get(agent);
+  return card ? availableTools(card, settingAt(state, upTo, agent), context.workflows) : [];
+}
+
 /** TOOLS-2: the judgement now, but never lower than before; an approval that was requested once is not requested again. */
-function judgeAgain(builder: DecisionBuilder, turn: Turn, call: OpenCall): Judgement {
+function judgeAgain({ builder, turn, call }: CallStep): Judgement {
   const now = judge(builder, turn.agent, call);
   if (now.kind === 'refuse') return call.starts > 0 ? { ...now, message: interrupted(now.message) } : now;
   if (call.approval) return { kind: 'run', risk: 'risky' };
@@ -81,20 +84,15 @@ function interrupted(message: string): string {
 type Question = Pick<Extract<Judgement, { kind: 'ask' }>, 'why' | 'accepts' | 'covers'>;
 
 /** True: an earlier approval covers the call, so it may start. */
-function requestApproval(
-  builder: DecisionBuilder,
-  turn: Turn,
-  call: OpenCall,
-  question: Question,
-  mayHaveRun = false,
-): boolean {
+function requestApproval(step: CallStep, question: Question, mayHaveRun = false): boolean {
+  const { builder, turn, call, author } = step;
   const { why, accepts } = question;
   const covers = mayHaveRun ? undefined : question.covers;
   const grant = covers === undefined ? null : grantFor(builder, turn.agent, call.place, covers);
   const approvalId = newApprovalId(builder, call);
   builder.add({
     type: 'approval-requested',
-    author: builder.agentAuthor(turn.agent),
+    author,
     turnId: turn.turnId,
     approvalId,
     call: call.place,
@@ -125,14 +123,15 @@ function newApprovalId({ context, nextIndex }: DecisionBuilder, call: OpenCall):
 export function startableCalls(
   builder: DecisionBuilder,
   turn: Turn,
-): { readonly call: OpenCall; readonly judgement: Judgement }[] {
-  const found: { call: OpenCall; judgement: Judgement }[] = [];
+): { readonly step: CallStep; readonly judgement: Judgement }[] {
+  const found: { step: CallStep; judgement: Judgement }[] = [];
   let isFirst = true;
   for (const call of turn.openCalls.filter((open) => !isConversationTool(open.name) && !open.atCaller)) {
     if (call.approval?.status === 'pending') break; // no later call may start
-    const judgement = call.started ? null : judgeAgain(builder, turn, call);
+    const step = new CallStep(builder, turn, call);
+    const judgement = call.started ? null : judgeAgain(step);
     const isSafe = judgement ? judgement.kind === 'run' && judgement.risk === 'safe' : call.risk === 'safe';
-    if (judgement && (isSafe || isFirst)) found.push({ call, judgement });
+    if (judgement && (isSafe || isFirst)) found.push({ step, judgement });
     if (!isSafe) break;
     isFirst = false;
   }
@@ -143,11 +142,11 @@ export function startableCalls(
 export function startTools(builder: DecisionBuilder, slug: string): void {
   const turn = agentState(builder.state, slug).turn;
   if (!turn) return;
-  for (const { call, judgement } of startableCalls(builder, turn)) {
-    if (judgement.kind === 'run') startTool(builder, turn, call, judgement.risk, false);
-    else if (judgement.kind === 'ask' && !requestApproval(builder, turn, call, judgement)) return;
+  for (const { step, judgement } of startableCalls(builder, turn)) {
+    if (judgement.kind === 'run') step.startTool(judgement.risk, false);
+    else if (judgement.kind === 'ask' && !requestApproval(step, judgement)) return;
     else {
-      if (judgement.kind === 'refuse') refuse(builder, turn, call, judgement.code, judgement.message);
+      if (judgement.kind === 'refuse') step.refuse(judgement.code, judgement.message);
       startTools(builder, slug); // the next one is the first now
     }
   }
@@ -163,27 +162,28 @@ export function repairCalls(
   backfill(builder, turn, audited, count);
   for (const open of agentState(builder.state, turn.agent).turn?.openCalls ?? []) {
     if (isConversationTool(open.name) || !open.started) continue;
-    closeQuestion(builder, open);
-    const call = { ...open, question: null };
-    const judgement = judgeAgain(builder, turn, call);
+    new CallStep(builder, turn, open).closeQuestion();
+    const step = new CallStep(builder, turn, { ...open, question: null });
+    const { call } = step;
+    const judgement = judgeAgain(step);
     const isUnchanged = judgement.kind === 'run' && judgement.risk === call.risk;
     if (isUnchanged && didNotRun(call, audited)) {
-      runStarted(builder, turn, call); // TOOLS-4
+      step.runStarted(); // TOOLS-4
       count.retried++;
     } else if (call.risk === 'safe' && call.starts >= SAFE_STARTS) {
       const message = `${call.name} was interrupted twice: whether it took effect is unknown`;
-      addResult(builder, turn, call, { content: toolError('INTERRUPTED', message) });
+      step.refuse('INTERRUPTED', message);
       count.unknown++;
     } else if (call.risk === 'safe' && judgement.kind === 'refuse') {
-      refuse(builder, turn, call, judgement.code, judgement.message);
+      step.refuse(judgement.code, judgement.message);
       count.unknown++;
     } else if (judgement.kind === 'run' && judgement.risk === 'safe') {
-      startTool(builder, turn, call, 'safe', true);
+      step.startTool('safe', true);
       count.retried++;
     } else {
       const why = 'the daemon stopped while it ran: it may already have happened';
       const accepts = judgement.kind === 'ask' ? judgement.accepts : undefined;
-      requestApproval(builder, turn, call, { why, ...(accepts === undefined ? {} : { accepts }) }, true);
+      requestApproval(step, { why, ...(accepts === undefined ? {} : { accepts }) }, true);
       count.unknown++;
     }
   }
@@ -200,7 +200,7 @@ export function backfill(
     const { index, position } = call.place;
     const known = audited.find((result) => result.index === index && result.position === position);
     if (typeof known?.content !== 'string' || !call.started || isConversationTool(call.name)) continue;
-    addResult(builder, turn, call, { content: known.content, files: known.files });
+    new CallStep(builder, turn, call).addResult({ content: known.content, files: known.files });
     count.repaired++;
   }
 }

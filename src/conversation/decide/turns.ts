@@ -13,6 +13,7 @@ import {
 } from '../state/state.ts';
 import { nextItems, type WaitingEntry, type WaitingQueue } from '../state/waiting.ts';
 import { PERMITS, permissionIn } from '../tools/tool-rules.ts';
+import { CallStep } from './call-step.ts';
 import { beginCall, canJoin, closeCall, isAwaited, isRunning } from './calls.ts';
 import type { CallReport } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
@@ -21,14 +22,11 @@ import { startableCalls, startTools } from './tools.ts';
 import {
   addFailure,
   addLimit,
-  addResult,
   addSession,
   addTitle,
   addTurnEnded,
   cutOf,
-  refuse,
   stoppedMessage,
-  unfinished,
 } from './turn-entries.ts';
 
 /**
@@ -108,7 +106,7 @@ function refuseCallsToStopped(builder: DecisionBuilder, slug: string, waiting: W
     const asker = delegatedBy && openTurn(builder, delegatedBy.agent);
     const call = asker?.openCalls.find((open) => samePlace(open.place, delegatedBy?.call));
     if (!asker || !call || mustAbort(builder.state, asker.agent)) continue;
-    refuse(builder, asker, call, 'AGENT_STOPPED', stoppedMessage(slug));
+    new CallStep(builder, asker, call).refuse('AGENT_STOPPED', stoppedMessage(slug));
     advanceTurn(builder, asker.agent);
   }
 }
@@ -130,7 +128,7 @@ export function beginCalls(builder: DecisionBuilder, slug: string): void {
   }
   for (const call of openTurn(builder, slug)?.openCalls ?? []) {
     const turn = openTurn(builder, slug);
-    if (turn) beginCall(builder, turn, call);
+    if (turn) beginCall(new CallStep(builder, turn, call));
   }
   advanceTurn(builder, slug);
   abortDismissed(builder);
@@ -186,9 +184,9 @@ function runClosingCall(builder: DecisionBuilder, slug: string): boolean {
   for (const call of openTurn(builder, slug)?.openCalls ?? []) {
     const turn = openTurn(builder, slug);
     if (!turn) return closed;
-    if (closed)
-      refuse(builder, turn, call, 'TURN_OVER', 'another call of the same answer has ended the turn');
-    else closed = closeCall(builder, turn, call);
+    const step = new CallStep(builder, turn, call);
+    if (closed) step.refuse('TURN_OVER', 'another call of the same answer has ended the turn');
+    else closed = closeCall(step);
   }
   return closed;
 }
@@ -250,7 +248,7 @@ export function endTurn(
   const turn = openTurn(builder, slug);
   if (!turn) return;
   const asked = delegatesOf(builder, turn);
-  for (const call of turn.openCalls) addResult(builder, turn, call, { content: unfinished(call, outcome) });
+  for (const call of turn.openCalls) new CallStep(builder, turn, call).leave(outcome);
   if (outcome === 'completed') addTitle(builder);
   addTurnEnded(builder, turn, outcome);
   for (const other of asked) abortTurn(builder, other, builder.nextIndex - 1);
@@ -286,7 +284,7 @@ function answerAsker(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome)
   const mark = why ? `\n\n[${turn.agent} did not finish: ${why}]` : '';
   const isAnswered = text || files.length > 0;
   const content = isAnswered ? `${text}${mark}` : `[${turn.agent} gave no answer: its turn was ${outcome}]`;
-  addResult(builder, asker, call, { content, files, answers });
+  new CallStep(builder, asker, call).addResult({ content, files, answers });
   advanceTurn(builder, agent);
 }
 
