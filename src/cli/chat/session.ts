@@ -378,7 +378,9 @@ const partsOf = async (files: readonly ChosenFile[]) =>
 /** A command to suggest in a chat: as typed there if the chat has it. */
 function inChat({ command }: Context): (words: string) => string {
   return (words) =>
-    /^(approve|deny) /.test(words) ? `/${words.replace('--reason "…"', 'REASON')}` : command(words);
+    /^(approve|deny) (?!.*--arguments)/.test(words)
+      ? `/${words.replace('--reason "…"', 'REASON')}`
+      : command(words);
 }
 
 /**

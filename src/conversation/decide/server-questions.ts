@@ -1,7 +1,7 @@
-import { canonicalArguments, readArguments, refusal } from '../../kernel/index.ts';
+import { canonicalArguments, readArguments, refusal, visibleArguments } from '../../kernel/index.ts';
 import { approvalIdOf } from '../log/call-id.ts';
 import { type ServerAsks, wireCallId } from '../log/entry.ts';
-import { askedText, proposedAnswer } from '../log/server-asks.ts';
+import { askedText, fieldsAsked, proposedAnswer } from '../log/server-asks.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
 import { CallStep } from './call-step.ts';
 import type { CommandOf, Effect, Reply } from './command.ts';
@@ -11,7 +11,8 @@ import type { DecisionBuilder } from './decision-builder.ts';
  * Questions that the server of a running call asks a person, as approvals: the answer goes to that server.
  *
  * SERVER-QUESTION-1 A call has one question at a time, the next one waits, and the call runs meanwhile: the answer neither starts nor ends it.
- * SERVER-QUESTION-2 An answer matches the schema of the question, or is refused; the question then stays open.
+ * SERVER-QUESTION-2 An answer matches the schema of the question, or is refused; the question then stays open. The proposed
+ *    answer is an example: an approval sends it only if there are no fields.
  * SERVER-QUESTION-3 The end of the call closes its question visibly, also after a crash: its connection is gone.
  */
 
@@ -50,7 +51,7 @@ export function toolAsks(
   return true;
 }
 
-/** SERVER-QUESTION-2. Accepted with the proposed answer, or with the one that the person gave. */
+/** SERVER-QUESTION-2 */
 export function answerServer({ builder, turn, call }: CallStep, given: CommandOf<'answer'>): Reply {
   const { question } = call;
   const { answer, by, reason } = given;
@@ -62,11 +63,15 @@ export function answerServer({ builder, turn, call }: CallStep, given: CommandOf
   const text = canonicalArguments(given.arguments ?? question.arguments);
   const parsed = readArguments(text);
   const { tools } = builder.context;
-  const wrong = parsed.ok
-    ? tools.argumentsFault?.('the answer', question.asks.schema, parsed.value, 'server')
-    : parsed.why;
+  const isMissing = given.arguments === undefined && fieldsAsked(question.asks.schema).length > 0;
+  const wrong = isMissing
+    ? `no answer is given: ${askedText(question.asks)}`
+    : parsed.ok
+      ? tools.argumentsFault?.('the answer', question.asks.schema, parsed.value, 'server')
+      : parsed.why;
   if (answer === 'approve' && wrong) {
-    const hint = 'the server still waits: approve with other arguments, or deny';
+    const example = visibleArguments(question.arguments);
+    const hint = `the server still waits: approve with arguments such as ${example}, or deny`;
     return { kind: 'refused', refusal: refusal('INVALID_ARGUMENTS', wrong, hint) };
   }
   const accepted = answer === 'approve' ? { arguments: text } : { reason };

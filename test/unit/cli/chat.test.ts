@@ -232,12 +232,16 @@ const CALL = { id: 'x', type: 'function' as const, function: { name: 'write', ar
 
 /** A daemon in whose conversation these approvals are open, the first of which is in its log. */
 function waiting(...ids: readonly string[]) {
-  const approvals = ids.map(pendingCall);
+  return waitingFor(ids.map(pendingCall));
+}
+
+function waitingFor(approvals: readonly ReturnType<typeof pendingCall>[]) {
+  const [first] = approvals;
   const daemon = fakeDaemon({ approvals: { approvals, more: 0 }, answer: { accepted: true } });
   daemon.onPost = (message) => posted(message, daemon.log.length, []);
   daemon.say(person(0, 'go'), started(1, 'pm', [0]), agent(2, 'pm', 'I write.', { tool_calls: [CALL] }));
   const call = { index: 2, position: 0 };
-  if (ids[0]) daemon.say(entryOf('approval-requested', 3, { approvalId: ids[0], risk: 'risky', call }));
+  if (first) daemon.say(entryOf('approval-requested', 3, { ...first, risk: 'risky', call }));
   daemon.say(ended(4, 'pm', 'waiting'));
   return daemon;
 }
@@ -327,6 +331,20 @@ describe('the commands of a chat', () => {
     await expect.poll(() => daemon.posts.length).toBe(1);
     type('/approve\r');
     await expect.poll(() => answersOf(daemon).length).toBe(1);
+    type('\u0004');
+    await running.done;
+  });
+
+  it('a question of a server is answered by the command that takes its fields, which no line of a chat does', async () => {
+    const asks = {
+      server: 'air',
+      message: 'Which day?',
+      schema: { properties: { day: { type: 'string' } } },
+    };
+    const daemon = waitingFor([{ ...pendingCall('ap1'), arguments: '{"day":""}', ...{ asks } }]);
+    const { io, type, screen } = terminal();
+    const running = start(['chat', 'c'], { daemon, io });
+    await expect.poll(screen).toContain(`parley approve ap1 --arguments '{"day":""}'   or   /deny ap1`);
     type('\u0004');
     await running.done;
   });

@@ -35,6 +35,8 @@ function ask(core: ToolCore, name = 'risky', asks: ServerAsks | null = ASKS) {
   return core.do({ type: 'tool-asks', agent, turnId, call, asks });
 }
 
+const ANSWER = { arguments: '{"day":"2026-12-01"}' };
+
 const idOf = (core: ToolCore) => pendingApprovals(core.conversation.state)[0]?.approvalId ?? '';
 
 describe('a question of the server of a running call', () => {
@@ -90,7 +92,7 @@ describe('a question of the server of a running call', () => {
     };
     const core = asked();
     expect(heldBy(core)).toBe(true);
-    core.answerApprovalId(idOf(core), 'approve');
+    core.answerApprovalId(idOf(core), 'approve', ANSWER);
     expect(heldBy(core)).toBe(false);
     ask(core);
     expect(heldBy(core)).toBe(true);
@@ -100,7 +102,7 @@ describe('a question of the server of a running call', () => {
 
   it('the answer of a person goes to the call, which neither starts again nor ends', () => {
     const core = asked();
-    const { entries } = core.answerApprovalId(idOf(core), 'approve', { arguments: '{"day":"2026-12-01"}' });
+    const { entries } = core.answerApprovalId(idOf(core), 'approve', ANSWER);
     expect(kinds(entries)).toEqual(['approval-answered']);
     expect(core.answered).toMatchObject([{ content: { day: '2026-12-01' } }]);
     expect(core.pending()).toEqual([]);
@@ -121,7 +123,7 @@ describe('a question of the server of a running call', () => {
   it('the call may ask again after an answer, and not before', () => {
     const core = asked();
     expect(ask(core).reply).toEqual({ kind: 'stale' });
-    core.answerApprovalId(idOf(core), 'approve');
+    core.answerApprovalId(idOf(core), 'approve', ANSWER);
     expect(ask(core).reply).toEqual({ kind: 'done' });
     expect(core.pending()).toEqual(['risky']);
   });
@@ -138,6 +140,23 @@ describe('a question of the server of a running call', () => {
     ] as const)
       expect(core.answerApprovalId(idOf(core), answer, more).reply).toMatchObject({ refusal: { code } });
     expect(core.pending()).toEqual(['risky']);
+  });
+
+  it('an approval without an answer sends none that no person gave: it is refused with the fields and an example', () => {
+    const core = asked();
+    expect(core.answerApprovalId(idOf(core), 'approve').reply).toMatchObject({
+      refusal: {
+        code: 'INVALID_ARGUMENTS',
+        message: expect.stringMatching(
+          /^no answer is given: .*asks “Which.*\n {2}day \(ISO date, required\)\n/su,
+        ),
+        hint: expect.stringContaining('approve with arguments such as {"day":"","seats":2}, or deny'),
+      },
+    });
+    expect(core.pending()).toEqual(['risky']);
+    const confirmed = asked('risky', { ...ASKS, schema: { type: 'object' } });
+    confirmed.answerApprovalId(idOf(confirmed), 'approve');
+    expect(confirmed.answered).toMatchObject([{ content: {} }]);
   });
 
   it('expires as cancelled, and the call runs on', () => {
