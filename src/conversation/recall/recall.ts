@@ -45,7 +45,7 @@ export function* recall(
   const found =
     request.query === undefined
       ? yield* readRange(log, range, request)
-      : yield* searchLog(log, range, request.query);
+      : yield* searchLog(log, range, request.query, request.to);
   return typeof found === 'string' ? { ok: true, text: found } : { ok: false, refusal: found };
 }
 
@@ -176,8 +176,15 @@ interface Scan {
  * RECALL-SEARCH-2 A quoted phrase must be in the entry, word after word, with any blanks between; of the other words one
  *                 is enough.
  * RECALL-SEARCH-3 Memory: nothing is kept of an entry that does not match, and only counts of one that does.
+ * RECALL-SEARCH-4 The answer does not contain the length of the log, which grows with each search: a loop of them has equal
+ *                 results (REPEATED-CALLS-1).
  */
-function* searchLog(log: RecalledLog, range: IndexRange, query: string): Generator<void, string | Refusal> {
+function* searchLog(
+  log: RecalledLog,
+  range: IndexRange,
+  query: string,
+  end: number | string = 'the newest',
+): Generator<void, string | Refusal> {
   const terms = termsOf(query);
   if (terms.length === 0) return refusal('INVALID_ARGUMENTS', 'query: there is no word in it');
   if (terms.length > MOST_TERMS) {
@@ -185,8 +192,7 @@ function* searchLog(log: RecalledLog, range: IndexRange, query: string): Generat
   }
   const scan = yield* scanLog(log, range, terms);
   const best = bestOf(scan);
-  const where =
-    range.from === range.to ? `in entry ${range.from}` : `in entries ${range.from} to ${range.to}`;
+  const where = range.from === end ? `in entry ${end}` : `in entries ${range.from} to ${end}`;
   const sought = JSON.stringify(query);
   const [first] = best;
   if (!first) return `--- recall found ${sought} nowhere ${where} that you can be shown`;

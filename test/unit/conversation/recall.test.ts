@@ -367,7 +367,9 @@ describe('the order of hits', () => {
     const indexes = indexesIn([text]);
     expect(indexes).toEqual([7, ...Array.from({ length: 19 }, (_, at) => 49 - at)]);
     const [first, ...rest] = text.split('\n');
-    expect(first).toBe('--- recall found "tea" in 50 entries of those in entries 0 to 49; the best 20:');
+    expect(first).toBe(
+      '--- recall found "tea" in 50 entries of those in entries 0 to the newest; the best 20:',
+    );
     expect(rest.at(-1)).toBe('--- recall reads one in full: call it with {"from":7,"to":7}');
   });
 });
@@ -398,9 +400,20 @@ describe('a hit', () => {
   it('recall reports that a search has no hit', () => {
     expect(answerTo(logWith('a', 'b'), { query: 'no "such thing"' })).toEqual({
       ok: true,
-      text: '--- recall found "no \\"such thing\\"" nowhere in entries 0 to 1 that you can be shown',
+      text: '--- recall found "no \\"such thing\\"" nowhere in entries 0 to the newest that you can be shown',
     });
     expect(recalled(logWith('a'), { query: 'x', from: 0, to: 0 })).toContain('nowhere in entry 0 that');
+    const between = { query: 'x', from: 0, to: 1 };
+    expect(recalled(logWith('a', 'b'), between)).toContain('nowhere in entries 0 to 1 that');
+  });
+
+  it('a search that is repeated has the same result while the log grows by its calls, so that a loop of them is seen (RECALL-SEARCH-4)', () => {
+    const call = called(PM, null, ['recall', '{"query":"tea"}']);
+    for (const content of ['tea', 'milk']) {
+      const short = logOf(said(ALICE, content), call);
+      const long = logOf(said(ALICE, content), call, result(PM, 1, 'nothing'), call);
+      expect(recalled(long, { query: 'tea' })).toBe(recalled(short, { query: 'tea' }));
+    }
   });
 });
 
