@@ -304,6 +304,7 @@ export const CONTRACT = {
       ),
       /** How many more there are: the list did not fit. */
       more: count.optional(),
+      incomplete: list(z.string()).optional().describe('Daemons that did not answer'),
     }),
     isRepeatable: true,
   },

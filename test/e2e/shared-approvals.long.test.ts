@@ -65,6 +65,15 @@ describe('an approval whose daemon is down', () => {
     expect(checkLaws(entries)).toEqual([]);
   });
 
+  it('an approval is listed with its conversation while its daemon is down', async () => {
+    const approvalId = await asked();
+    const owner = await ownerOf(fleet, 'demo');
+    await owner.kill9();
+    await dropped(owner.ready.daemon ?? '');
+    const { approvals } = await person.request('approvals', { conversation: 'demo' });
+    expect(approvals).toMatchObject([{ approvalId, conversation: 'demo' }]);
+  });
+
   it('an unknown approval is refused at once if no conversation waits for a takeover', async () => {
     await asked();
     await expect(person.request('answer', { approvalId: 'nobody-asked', answer: 'approve' })).rejects.toThrow(

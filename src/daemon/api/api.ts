@@ -21,6 +21,7 @@ import {
   type ExplainedRequest,
   filesOf,
   isApprover,
+  pendingApprovals,
   placeOfCallId,
   publisherOf,
   type Reply,
@@ -372,10 +373,10 @@ export class Api {
 
   /** Outstanding approvals, of every conversation or of one. */
   async #approvals(conversation: string | undefined): Promise<AnswerOf<'approvals'>> {
-    if (conversation !== undefined) await this.workers.existing(conversation);
-    const found = await this.workers.approvals();
-    const asked = found.filter((item) => conversation === undefined || item.conversation === conversation);
-    return approvalsPage(asked, this.room);
+    if (conversation === undefined) return approvalsPage(await this.workers.approvals(), this.room);
+    const { state } = await this.workers.existing(conversation); // also while no daemon works on it
+    const pending = pendingApprovals(state).map((one) => ({ conversation, pending: one }));
+    return approvalsPage(pending, this.room);
   }
 
   async #approvalThatWaits(id: string) {

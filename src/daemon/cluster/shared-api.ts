@@ -93,7 +93,10 @@ export class SharedApi {
     if (conversation !== null && request.endpoint === 'delete') return this.#delete(conversation, request);
     if (conversation !== null) return this.#route(conversation, request);
     if (request.endpoint === 'approvals')
-      return this.#gather('approvals', request, (pages) => mergedApprovals(pages, this.#api.room));
+      return this.#gather('approvals', request, (pages, missing) => ({
+        ...mergedApprovals(pages, this.#api.room),
+        ...(missing.length > 0 && { incomplete: missing }),
+      }));
     return this.#api.handle(request);
   }
 

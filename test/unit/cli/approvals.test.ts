@@ -48,6 +48,12 @@ it('`parley approvals` lists open approvals with all arguments, however long', a
   expect(ran.err).toContain('3 more are pending');
 });
 
+it('`parley approvals` names the daemons that did not answer, since their approvals may be missing', async () => {
+  const daemon = fakeDaemon({ approvals: { approvals: [], incomplete: ['D1', 'D2'] } });
+  const ran = await parley(['approvals'], { daemon });
+  expect(ran.err).toContain('the list may be incomplete: no answer from daemon D1, D2');
+});
+
 it('`parley approvals` escapes each character of the arguments that could hide or reorder what will run', async () => {
   const common = { approvalId: 'a1', conversation: 'demo', agent: 'dev', tool: 'shell', risk: 'risky' };
   const approval = { ...common, arguments: '{"command":"echo \u202egpj.exe\u009b2K é"}', mayHaveRun: false };

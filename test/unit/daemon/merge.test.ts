@@ -92,26 +92,31 @@ describe('merged answers of several daemons', () => {
   });
 });
 
-const page = { conversations: [], next: null };
+const LISTS = [
+  ['conversations', { conversations: [], next: null }],
+  ['approvals', { approvals: [] }],
+] as const;
 
 it.each([
   ['silent', { incomplete: ['other'] }],
   ['no-responder', { incomplete: ['other'] }],
   ['suspected', { incomplete: ['other'] }],
   ['answered', {}],
-])('a list of conversations names a daemon that shares the work and was %s', async (kind, expected) => {
-  const heard = kind === 'answered' ? { kind, body: { answer: { ok: true, body: page } } } : { kind };
-  const api = { handle: async () => ({ ok: true, body: page }) };
-  const parts = {
-    monitor: {
-      others: kind === 'suspected' ? [] : ['other'],
-      suspected: kind === 'suspected' ? ['other'] : [],
-    },
-    router: { ask: async () => heard },
-  };
-  const shared = new SharedApi(api as never, parts as unknown as SharedApiParts);
-  const request = { endpoint: 'conversations', body: {}, publisher: null };
-  expect(await shared.handle(request)).toEqual({ ok: true, body: { ...page, ...expected } });
+])('a list names a daemon that shares the work and was %s', async (kind, expected) => {
+  for (const [endpoint, page] of LISTS) {
+    const heard = kind === 'answered' ? { kind, body: { answer: { ok: true, body: page } } } : { kind };
+    const api = { handle: async () => ({ ok: true, body: page }), room: 1_000 };
+    const parts = {
+      monitor: {
+        others: kind === 'suspected' ? [] : ['other'],
+        suspected: kind === 'suspected' ? ['other'] : [],
+      },
+      router: { ask: async () => heard },
+    };
+    const shared = new SharedApi(api as never, parts as unknown as SharedApiParts);
+    const request = { endpoint, body: {}, publisher: null };
+    expect(await shared.handle(request)).toEqual({ ok: true, body: { ...page, ...expected } });
+  }
 });
 
 it('a request that exceeds a message between daemons, or its answer, is refused as too large', async () => {

@@ -65,11 +65,13 @@ export function addApprovals(program: Command, act: Act): void {
 }
 
 async function list(context: Connected, conversation: string | undefined): Promise<void> {
-  const { approvals, more } = await context.request('approvals', { conversation });
+  const { approvals, more, incomplete = [] } = await context.request('approvals', { conversation });
   for (const approval of approvals)
     context.result(approval, (one) => approvalLines(one, context.command).join('\n'));
   if (more) context.note(`${more} more are pending: name a conversation, or answer some of these`);
   if (!context.json && approvals.length === 0) context.line('no pending approvals');
+  if (incomplete.length > 0)
+    context.note(`the list may be incomplete: no answer from daemon ${incomplete.join(', ')}`);
 }
 
 function approval({ arguments: text, always, reason }: AnswererOptions): Answer {
