@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { launcher, runCli } from '../support/cli.ts';
@@ -29,6 +29,9 @@ describe('export and import of a conversation with files', () => {
     const files = ['--file', at('plan.png'), '--file', at('big.bin')];
     const said = await project.parley('say', 'work', 'Look at this', ...files);
     expect([said.code, said.stderr]).toEqual([0, '']);
+    const hash = PICTURE_HASH.slice(0, 12);
+    const saved = await project.parley('file', 'work', hash, '--out', at('saved.png'));
+    expect([saved.code, saved.stderr]).toEqual([0, '']);
     await project.daemon.stop();
     const { code, stderr } = await project.parley(
       ...['export', 'work', '--format', 'jsonl', '--out', at('work.jsonl')],
@@ -47,6 +50,12 @@ describe('export and import of a conversation with files', () => {
     expect(await readFile(at('work.jsonl'), 'utf8')).toBe(printed.stdout);
     expect(again.stderr).toBe('');
     expect(printed.stderr).toBe('not included: 2 files of its messages; give --out FILE\n');
+  });
+
+  it('files of an export and saved files are readable by their owner only', async () => {
+    const paths = ['work.jsonl', 'work.files', join('work.files', PICTURE_HASH), 'saved.png'];
+    const modes = await Promise.all(paths.map(async (path) => (await stat(at(path))).mode & 0o077));
+    expect(modes).toEqual([0, 0, 0, 0]);
   });
 
   it('an import on another machine has the same files, and its export is the same', async () => {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, parse } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -31,6 +31,7 @@ import {
   inOneLine,
   isBase64,
   isShallow,
+  makeDirectory,
   messageOf,
   ParleyError,
   replaceFile,
@@ -374,7 +375,7 @@ async function exportFiles(
   folder: string,
 ): Promise<number> {
   const files = [...filesIn(entries)];
-  if (files.length > 0) await mkdir(folder, { recursive: true });
+  if (files.length > 0) await makeDirectory(folder);
   for (const [sha256, [index]] of files) {
     const path = join(folder, sha256);
     const known = await measured(createReadStream(path), {}).catch(() => null);
@@ -383,7 +384,7 @@ async function exportFiles(
     try {
       const content = await blobs.read(sha256);
       if (content === null) throw new Error('it is missing');
-      await pipeline(content, createWriteStream(unfinished));
+      await pipeline(content, createWriteStream(unfinished, { mode: 0o600 }));
       await rename(unfinished, path);
     } catch (cause) {
       await rm(unfinished, { force: true });

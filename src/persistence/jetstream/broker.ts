@@ -188,7 +188,7 @@ export function storeError(error: unknown, doing: string): ParleyError {
     });
   }
   return new ParleyError('STORE_UNAVAILABLE', message, {
-    hint: 'check that the nats-server runs with JetStream; the store continues when it answers',
+    hint: 'check that the nats-server runs with JetStream, and that these are credentials of a daemon; the store continues when it answers',
     cause: error,
   });
 }

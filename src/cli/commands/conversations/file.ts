@@ -93,7 +93,7 @@ function savedName({ name = '', sha256 }: FilePart): string {
 
 /** Replaces no file. What does not arrive completely is removed. */
 async function save(bytes: Readable, path: string): Promise<void> {
-  const file = await open(path, 'wx').catch((error: unknown) => {
+  const file = await open(path, 'wx', 0o600).catch((error: unknown) => {
     const why = errnoOf(error) === 'EEXIST' ? 'it exists' : messageOf(error);
     throw new ParleyError('USAGE_FILE', `cannot write ${visibleText(path)}: ${why}`, {
       hint: 'choose another with --out PATH',
