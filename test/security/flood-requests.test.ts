@@ -68,7 +68,7 @@ async function flood(
   return codes;
 }
 
-it('a publisher that reads a file as fast as it can neither fills the memory of the daemon nor keeps others from posting', async () => {
+it('a publisher that reads a file as fast as it can neither fills the memory of the daemon nor keeps others from posting (SERVICE-5)', async () => {
   const bytes = Buffer.alloc(500_000, 'x');
   const sha256 = sha256Of(bytes);
   const piece = {

@@ -25,7 +25,7 @@ describe('a reader that follows a log', () => {
     expect(log.fromLog({ length: 2, entries: entriesOf('old', 1, 2) })?.entries).toHaveLength(1);
   });
 
-  it('the reader waits for the entries of the feed when the log is shorter, and then treats it as another log', () => {
+  it('the reader waits for the entries of the feed when the log is shorter, and then treats it as another log (FOLLOWED-3)', () => {
     const log = new FollowedLog(0);
     log.fromLog({ length: 2, entries: entriesOf('old', 0, 2) });
     expect(log.fromFeed(entriesOf('old', 2, 4))).toHaveLength(2);
@@ -40,7 +40,7 @@ describe('a reader that follows a log', () => {
     expect(log.fromLog({ length: 0, entries: [] })).toBeNull();
   });
 
-  it('the reader takes a shorter log for another one as soon as that begins with another entry', () => {
+  it('the reader takes a shorter log for another one as soon as that begins with another entry (FOLLOWED-3)', () => {
     const log = new FollowedLog(0);
     log.fromLog({ length: 2, entries: entriesOf('old', 0, 2) });
     log.fromFeed(entriesOf('old', 2, 4));

@@ -119,7 +119,7 @@ describe('the body of a request', () => {
     },
   );
 
-  it('a body of few bytes expands to 1 MiB, and not to everything that a body may have', async () => {
+  it('a body of few bytes expands to 1 MiB, and not to everything that a body may have (BODY-4)', async () => {
     const large = untilTestEnds(await openGateway({ maxBodyBytes: 10_000_000 }));
     const sent = (body: Buffer, headers = {}) => send(body, headers, false, PATH, large.gateway);
     const packed = (body: Buffer) => sent(gzipSync(body), { 'content-encoding': 'gzip' });
