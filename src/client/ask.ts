@@ -167,6 +167,8 @@ class Exchange {
   #hasResult = false;
   /** What the newest error or limit says, by turn. */
   readonly #why = new Map<string, string>();
+  /** Who interrupted the open turn of an agent. */
+  readonly #interruptedBy = new Map<string, string>();
 
   constructor(
     client: PostingClient,
@@ -183,6 +185,9 @@ class Exchange {
   observe(entry: Entry): void {
     const { index: post } = this.#options.posted;
     this.#roots.observe(entry);
+    if (entry.type === 'turn-started') this.#interruptedBy.delete(entry.agent);
+    else if (entry.type === 'message' && entry.delivery === 'interrupt')
+      for (const agent of entry.to ?? []) this.#interruptedBy.set(agent, entry.author.name);
     if (this.#roots.isOfAnother(post, entry)) return; // CLIENT-ASK-5
     this.watch.observe(entry);
     const taken = turnInputOf(entry);
@@ -258,10 +263,13 @@ class Exchange {
   #end({ agent, turnId, outcome }: EntryOf<'turn-ended'>): void {
     const why = this.#why.get(turnId);
     if (outcome === 'failed') this.#failure ??= agentFailed(why ?? `the turn of ${agent} failed`);
-    if (outcome === 'aborted' && !this.#hasResult)
-      this.#failure ??= new ParleyError('AGENT_STOPPED', `the turn of ${agent} was stopped`, {
-        hint: LOG_SAYS,
-      });
+    if (outcome === 'aborted' && !this.#hasResult) {
+      const by = this.#interruptedBy.get(agent);
+      const what = by
+        ? `a message of ${by} interrupted the turn of ${agent}`
+        : `the turn of ${agent} was stopped`;
+      this.#failure ??= new ParleyError('AGENT_STOPPED', what, { hint: by ? 'ask again' : LOG_SAYS });
+    }
     if (outcome === 'limited')
       this.#failure ??= new ParleyError('LIMIT_REACHED', why ?? `the turn of ${agent} reached a limit`, {
         hint: '`parley resume` continues it, where the limit allows',

@@ -77,6 +77,21 @@ describe('two people ask in one conversation at the same time', () => {
     );
   });
 
+  it('a message of another person that interrupts the own turn rejects and is named, and one that began the turn is not', async () => {
+    const interrupt = { by: 'ben', delivery: 'interrupt', to: ['pm'] } as const;
+    const core = new TeamCore().posted('quick', { by: 'ann' }).posted('now', interrupt);
+    core.abort(core.callOf('pm'));
+    await expect(answerTo(core, 'quick')).rejects.toMatchObject(
+      errorWith('AGENT_STOPPED', 'a message of Ben interrupted the turn of pm', 'ask again'),
+    );
+    expect(await answerTo(core, 'now')).toBeUndefined();
+    core.do({ type: 'stop', agent: 'pm', by: PERSON });
+    core.abort(core.callOf('pm'));
+    await expect(answerTo(core, 'now')).rejects.toMatchObject(
+      errorWith('AGENT_STOPPED', 'the turn of pm was stopped'),
+    );
+  });
+
   it.each<[string, (core: TeamCore) => void]>([
     ['a handoff', (core) => core.act('pm', null, ['handoff', { to: 'qa', summary: 'yours' }])],
     ['a delegation', (core) => core.act('pm', null, delegate('qa'))],
