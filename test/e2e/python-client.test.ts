@@ -417,6 +417,35 @@ for kind in ("agent", "system"):
     ]);
   });
 
+  it('`ask` says whose message interrupted the turn', async () => {
+    const printed = await python(`
+from parley.client import _Progress
+progress = _Progress("c", {"index": 0, "agents": ["pm"]}, {"length": 1, "agents": {}})
+entries = [
+    {"type": "turn-started", "turnId": "t", "agent": "pm", "trigger": [0]},
+    {"type": "message", "role": "user", "content": "now", "to": ["pm"], "delivery": "interrupt"},
+    {"type": "turn-ended", "turnId": "t", "agent": "pm", "outcome": "aborted"},
+]
+for index, entry in enumerate(entries, 1):
+    progress.take({"index": index, "author": {"kind": "person", "id": "ben", "name": "Ben"}, **entry})
+print(json.dumps([progress._failure.code, progress._failure.message]))
+`);
+    expect(printed).toEqual([['AGENT_STOPPED', 'a message of Ben interrupted the turn of pm']]);
+  });
+
+  it('an upload begins again if the daemon ended, and goes on where it was', async () => {
+    const printed = await python(`
+sent, known = [], iter([1000, 0, 1000, 2000, 2000])
+def request(verb, **body):
+    sent.append([body["offset"], "last" in body])
+    return {"received": 2500, "file": "part"} if "last" in body else {"received": next(known)}
+team.connection.max_payload, team.request = 2000, request
+print(json.dumps([team.upload(bytes(2500)), sent]))
+`);
+    const again = [0, 1000, 0, 1000, 2000].map((offset) => [offset, offset === 2000]);
+    expect(printed).toEqual([['part', again]]);
+  });
+
   itLong(
     'a post with the same id is one entry, a file arrives whole, and following survives a daemon that is killed',
     async () => {

@@ -232,15 +232,14 @@ class Client:
         piece = min(PIECE_BYTES, int(self.connection.max_payload * 0.5))
         about = {"upload": secrets.token_hex(13), **({"publisher": publisher} if publisher else {})}
         last = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), **({"name": name} if name else {})}
-        for start in range(0, max(1, len(data)), piece):
+        start = 0
+        while True:
             part = base64.b64encode(data[start : start + piece]).decode()
             ending = {"last": last} if start + piece >= len(data) else {}
             answer = self._patiently("upload", **about, offset=start, size=len(data), data=part, **ending)
             if "file" in answer:
                 return answer["file"]
-            if answer["received"] == 0:
-                break
-        raise ParleyError("BLOB_INCOMPLETE", "the daemon lost the beginning of the upload", "send the whole file again")
+            start = answer["received"]  # 0 again if the daemon ended
 
     def download(self, conversation, sha256, publisher=None):
         """The bytes of a file that a message of the conversation names."""
@@ -283,6 +282,7 @@ class _Progress:
         self._delegated = set()  # delegations, and turns that took one: the agent that asked reads how they end
         self._newest = None  # the turn of the newest entry
         self._why = {}  # by turn: the code and message of its newest error or limit
+        self._interrupted = {}  # by agent: who interrupted its open turn
         self._last = self._valued = self._failure = self._result = None
         self._is_run_over = False
 
@@ -292,6 +292,10 @@ class _Progress:
         kind = entry["type"]
         turn = self._newest if kind == "node-entered" else entry.get("turnId")  # the result before a node enters it
         self._newest = turn
+        if kind == "turn-started":
+            self._interrupted.pop(entry["agent"], None)
+        if kind == "message" and entry.get("delivery") == "interrupt":
+            self._interrupted.update(dict.fromkeys(entry.get("to", []), entry["author"]["name"]))
         self._begin(entry, kind, turn)
         if kind == "agent-stopped":
             released = {one for one in self.outstanding if entry["agent"] in (None, one[1])}
@@ -354,9 +358,11 @@ class _Progress:
     def _end(self, entry, turn):
         agent, log = entry["agent"], "the log has the details"
         code, message = self._why.get(turn, (None, None))
+        by = self._interrupted.get(agent)
+        stopped = f"a message of {by} interrupted the turn of {agent}" if by else f"the turn of {agent} was stopped"
         endings = {
             "failed": (code or "AGENT_FAILED", message or f"the turn of {agent} failed", log),
-            "aborted": ("AGENT_STOPPED", f"the turn of {agent} was stopped", log),
+            "aborted": ("AGENT_STOPPED", stopped, "ask again" if by else log),
             "limited": ("LIMIT_REACHED", message or f"the turn of {agent} reached a limit", "`parley resume` continues it"),
         }
         self.turns[turn] = entry["outcome"] == "waiting"
