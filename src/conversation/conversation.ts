@@ -1,6 +1,6 @@
 import { answerApproval, expireApproval } from './decide/approvals.ts';
 import { answerCalls, expireCall } from './decide/caller-results.ts';
-import type { Command, Decision, Reduction, Reply } from './decide/command.ts';
+import type { Command, CommandOf, Decision, Outcome, Reduction, Reply } from './decide/command.ts';
 import {
   changeTeam,
   dismiss,
@@ -185,65 +185,42 @@ interface Decided {
 }
 
 function replyTo(builder: DecisionBuilder, command: Command): Reply {
-  const refused = refusalOfPartialCopy(builder.state, command);
-  if (refused) return { kind: 'refused', refusal: refused };
-  switch (command.type) {
-    case 'post':
-      return post(builder, command.post, command.ingressSequence);
-    case 'model-answered':
-      return report(modelAnswered(builder, command, command.answer));
-    case 'model-failed':
-      return report(modelFailed(builder, command));
-    case 'attempt-failed':
-      return report(attemptFailed(builder, command));
-    case 'model-aborted':
-      return report(modelAborted(builder, command));
-    case 'reduce-view':
-      return report(reduceView(builder, command));
-    case 'tool-finished':
-      return report(toolFinished(builder, command));
-    case 'tool-asks':
-      return report(toolAsks(builder, command));
-    case 'title-written':
-      return titleWritten(builder, command);
-    case 'label':
-      return label(builder, command);
-    case 'feedback':
-      return feedback(builder, command);
-    case 'set-phase':
-      return setPhase(builder, command);
-    case 'set-mode':
-      return setMode(builder, command);
-    case 'seed':
-      return seed(builder, command);
-    case 'copy':
-      return copy(builder, command);
-    case 'fork':
-      return fork(builder, command);
-    case 'hire':
-      return hire(builder, command);
-    case 'dismiss':
-      return dismiss(builder, command);
-    case 'change-team':
-      return changeTeam(builder, command);
-    case 'stop':
-      return stop(builder, command);
-    case 'resume':
-      return resume(builder, command);
-    case 'recover':
-      return { kind: 'recovered', count: recover(builder, command.audited) };
-    case 'claim':
-      return { kind: 'recovered', ...claim(builder, command) };
-    case 'answer':
-      return answerApproval(builder, command);
-    case 'answer-calls':
-      return answerCalls(builder, command);
-    case 'expire-call':
-      return report(expireCall(builder, command.call));
-    case 'expire-approval':
-      return report(expireApproval(builder, command.approvalId));
-  }
+  const handler = HANDLERS[command.type] as (builder: DecisionBuilder, command: Command) => Outcome;
+  const outcome = refusalOfPartialCopy(builder.state, command) ?? handler(builder, command);
+  return 'code' in outcome ? { kind: 'refused', refusal: outcome } : outcome;
 }
+
+const HANDLERS: {
+  readonly [T in Command['type']]: (builder: DecisionBuilder, command: CommandOf<T>) => Outcome;
+} = {
+  post: (builder, command) => post(builder, command.post, command.ingressSequence),
+  'model-answered': (builder, command) => report(modelAnswered(builder, command, command.answer)),
+  'model-failed': (builder, command) => report(modelFailed(builder, command)),
+  'attempt-failed': (builder, command) => report(attemptFailed(builder, command)),
+  'model-aborted': (builder, command) => report(modelAborted(builder, command)),
+  'reduce-view': (builder, command) => report(reduceView(builder, command)),
+  'tool-finished': (builder, command) => report(toolFinished(builder, command)),
+  'tool-asks': (builder, command) => report(toolAsks(builder, command)),
+  'title-written': titleWritten,
+  label,
+  feedback,
+  'set-phase': setPhase,
+  'set-mode': setMode,
+  seed,
+  copy,
+  fork,
+  hire,
+  dismiss,
+  'change-team': changeTeam,
+  stop,
+  resume,
+  recover: (builder, { audited }) => ({ kind: 'recovered', count: recover(builder, audited) }),
+  claim: (builder, command) => ({ kind: 'recovered', ...claim(builder, command) }),
+  answer: answerApproval,
+  'answer-calls': answerCalls,
+  'expire-call': (builder, { call }) => report(expireCall(builder, call)),
+  'expire-approval': (builder, { approvalId }) => report(expireApproval(builder, approvalId)),
+};
 
 function report(applied: boolean): Reply {
   return { kind: applied ? 'done' : 'stale' };

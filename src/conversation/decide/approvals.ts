@@ -4,7 +4,7 @@ import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import { DENIED, PERMITS } from '../tools/tool-rules.ts';
 import { CallStep } from './call-step.ts';
-import type { CommandOf, Reply } from './command.ts';
+import type { CommandOf, Outcome } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { answerServer, expireQuestion } from './server-questions.ts';
 import { forbiddenTo, judge } from './tools.ts';
@@ -49,18 +49,18 @@ function pendingOf(turn: Turn, call: OpenCall): PendingApproval[] {
 /** The valid answers for a call that never ran, and for one that may have run. */
 const ANSWERS = { fresh: ['approve', 'deny'], unknown: ['rerun', 'result', 'failed'] } as const;
 
-export function answerApproval(builder: DecisionBuilder, command: CommandOf<'answer'>): Reply {
+export function answerApproval(builder: DecisionBuilder, command: CommandOf<'answer'>): Outcome {
   const pending = pendingApprovals(builder.state).find((item) => item.approvalId === command.approvalId);
   if (!pending) return notPending(builder, command.approvalId);
   if (pending.asks) {
     const forbidden = forbiddenTo(builder, pending.call.place, command);
-    if (forbidden) return { kind: 'refused', refusal: forbidden };
+    if (forbidden) return forbidden;
     return answerServer(new CallStep(builder, pending.turn, pending.call), command);
   }
   const allowed: readonly string[] = pending.mayHaveRun ? ANSWERS.unknown : ANSWERS.fresh;
   if (!allowed.includes(command.answer)) {
     const why = pending.mayHaveRun ? 'it may already have run' : 'it has not run';
-    return refused(
+    return refusal(
       'ANSWER_DOES_NOT_FIT',
       `${command.answer} does not fit: ${why}`,
       `answer ${allowed.join(', ')}`,
@@ -69,13 +69,13 @@ export function answerApproval(builder: DecisionBuilder, command: CommandOf<'ans
   const isCovering = command.answer === 'approve' && command.arguments === undefined;
   if (command.always && (!isCovering || pending.call.approval?.covers === undefined)) {
     const why = 'always fits an unchanged approval whose request says what it covers';
-    return refused('ANSWER_DOES_NOT_FIT', why, 'answer without it');
+    return refusal('ANSWER_DOES_NOT_FIT', why, 'answer without it');
   }
   const forbidden = forbiddenTo(builder, pending.call.place, command);
-  if (forbidden) return { kind: 'refused', refusal: forbidden };
+  if (forbidden) return forbidden;
   const changed = command.arguments === undefined ? undefined : canonicalArguments(command.arguments);
   const wrong = changed === undefined ? null : faultOfChange(builder, pending, command.answer, changed);
-  if (wrong) return { kind: 'refused', refusal: wrong };
+  if (wrong) return wrong;
   builder.add({
     type: 'approval-answered',
     author: command.by,
@@ -154,7 +154,7 @@ function resultOf(command: CommandOf<'answer'>): string | null {
   }
 }
 
-function notPending(builder: DecisionBuilder, approvalId: string): Reply {
+function notPending(builder: DecisionBuilder, approvalId: string): Refusal {
   const known = builder.find(
     (entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId,
   );
@@ -163,21 +163,17 @@ function notPending(builder: DecisionBuilder, approvalId: string): Reply {
       entry.type === 'approval-answered' && entry.approvalId === approvalId && entry.answer === 'expired',
   );
   if (expired) {
-    return refused(
+    return refusal(
       'APPROVAL_EXPIRED',
       `${approvalId} expired: it was not answered in time`,
       'nothing was changed; ask the agent to call the tool again',
     );
   }
   return known
-    ? refused(
+    ? refusal(
         'APPROVAL_ANSWERED',
         `${approvalId} was answered already, or its turn is over`,
         'nothing was changed',
       )
-    : refused('NOT_FOUND', `there is no approval ${approvalId}`, '`parley approvals` lists the pending ones');
-}
-
-function refused(code: string, message: string, hint: string): Reply {
-  return { kind: 'refused', refusal: refusal(code, message, hint) };
+    : refusal('NOT_FOUND', `there is no approval ${approvalId}`, '`parley approvals` lists the pending ones');
 }

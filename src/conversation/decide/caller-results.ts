@@ -2,7 +2,7 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
 import { type Author, type CallPlace, type MessageEntry, wireCallId } from '../log/entry.ts';
 import { type ConversationState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
 import { CallStep } from './call-step.ts';
-import type { CallersResult, CommandOf, Reply } from './command.ts';
+import type { CallersResult, CommandOf, Outcome } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { plainContent } from './repeated-calls.ts';
 import { advanceTurn } from './turns.ts';
@@ -25,13 +25,13 @@ export function awaitedCalls(state: ConversationState): AwaitedCall[] {
  *    with the same files, changes nothing.
  * CALLER-RESULTS-2 All results of a request count, or none.
  */
-export function answerCalls(builder: DecisionBuilder, { results, by }: CommandOf<'answer-calls'>): Reply {
+export function answerCalls(builder: DecisionBuilder, { results, by }: CommandOf<'answer-calls'>): Outcome {
   const known: number[] = [];
   const open: (AwaitedCall & { readonly result: CallersResult })[] = [];
   for (const result of results) {
     const found = awaited(builder, result, by);
     if (typeof found === 'number') known.push(found);
-    else if ('code' in found) return { kind: 'refused', refusal: found };
+    else if ('code' in found) return found;
     else open.push({ ...found, result });
   }
   const index = open.length > 0 ? builder.nextIndex : Math.max(...known);

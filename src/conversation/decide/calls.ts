@@ -188,17 +188,17 @@ function receiver({ builder: { roster }, turn }: CallStep, named: string): Recei
   const near = nearest(named, known);
   const meant = near === null ? '' : `; did you mean ${near}?`;
   const message = `there is no agent ${inOneLine(named)}; there are ${known.join(', ') || 'no others'}${meant}`;
-  return { ok: false, refusal: refusal('UNKNOWN_AGENT', message) };
+  return { ok: false, refusal: { code: 'UNKNOWN_AGENT', message } };
 }
 
 function unreachable({ builder, turn }: CallStep, to: string): Refusal | null {
   const { limits } = builder.context;
-  if (to === turn.agent) return refusal('TO_YOURSELF', 'that is you: do it yourself');
-  if (isStopped(builder.state, to)) return refusal('AGENT_STOPPED', stoppedMessage(to));
+  if (to === turn.agent) return { code: 'TO_YOURSELF', message: 'that is you: do it yourself' };
+  if (isStopped(builder.state, to)) return { code: 'AGENT_STOPPED', message: stoppedMessage(to) };
   if (turn.hops + 1 <= limits.hopsPerTrigger) return null;
   const message = `this request went from agent to agent ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
   addLimit(builder, turn, 'hopsPerTrigger', message);
-  return refusal('HOP_LIMIT', `${message}. Report the state of the work to the person.`);
+  return { code: 'HOP_LIMIT', message: `${message}. Report the state of the work to the person.` };
 }
 
 /** V13: no agent may wait for itself, over any number of other agents and queued requests. */
@@ -206,16 +206,14 @@ function delegationCircle({ builder, turn }: CallStep, to: string): Refusal | nu
   const chain = turn.delegatedBy?.chain ?? [];
   const path = chain.includes(to) ? [...chain, turn.agent] : waitPath(builder.state, to, turn.agent);
   if (path.length === 0) return null;
-  return refusal('DELEGATION_CIRCLE', `${to} waits for your answer: ${path.join(' → ')}`);
+  return { code: 'DELEGATION_CIRCLE', message: `${to} waits for your answer: ${path.join(' → ')}` };
 }
 
 /** V13 */
 function delegated({ delegatedBy }: Turn): Refusal | null {
   if (!delegatedBy) return null;
-  return refusal(
-    'DELEGATED',
-    `${delegatedBy.agent} asked you and waits: answer in words instead of handing over`,
-  );
+  const message = `${delegatedBy.agent} asked you and waits: answer in words instead of handing over`;
+  return { code: 'DELEGATED', message };
 }
 
 /** The chain of agents over which `slug` waits for `other`, `slug` first; `[]` if it does not. Queued requests count. */

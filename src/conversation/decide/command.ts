@@ -340,6 +340,9 @@ export type Reply =
   | { readonly kind: 'stale' }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
+/** What carrying out a command results in: its reply, or why it is refused. */
+export type Outcome = Reply | Refusal;
+
 export interface Decision {
   /** To be appended as one batch, in this order. */
   readonly entries: readonly Entry[];

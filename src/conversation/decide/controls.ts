@@ -1,7 +1,7 @@
-import { refusal } from '../../kernel/index.ts';
+import { type Refusal, refusal } from '../../kernel/index.ts';
 import { SYSTEM_AUTHOR } from '../log/entry.ts';
 import { agentState, type ConversationState, isParticipant, isStopped } from '../state/state.ts';
-import type { CommandOf, Reply } from './command.ts';
+import type { CommandOf, Outcome, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addDismissed, addHired, isHiredAlready } from './hiring.ts';
 import { endRunOfRemoved, knownWorkflows, startRun, unknownWorkflow } from './runs.ts';
@@ -13,13 +13,13 @@ import { abortDismissed, abortTurn, endTurn, endTurnsOfRemovedAgents, startTurns
 const DONE: Reply = { kind: 'done' };
 
 /** The title and the place in lists. What is so already adds no entry. */
-export function label(builder: DecisionBuilder, command: CommandOf<'label'>): Reply {
+export function label(builder: DecisionBuilder, command: CommandOf<'label'>): Outcome {
   const { state } = builder;
   const title = (command.title ?? titleOf(builder) ?? '').replace(/\s+/gu, ' ').trim();
   const archived = command.archived ?? state.archived;
   if (title === '') {
     const hint = 'give a title with the same request';
-    return { kind: 'refused', refusal: refusal('NO_TITLE', 'this conversation has no title yet', hint) };
+    return refusal('NO_TITLE', 'this conversation has no title yet', hint);
   }
   if (title === state.title && archived === state.archived) return DONE;
   builder.add({ type: 'title-set', author: command.by, title, ...(archived && { archived }) });
@@ -27,7 +27,7 @@ export function label(builder: DecisionBuilder, command: CommandOf<'label'>): Re
 }
 
 /** The cost of a title that comes too late is recorded with the title that stays. */
-export function titleWritten(builder: DecisionBuilder, command: CommandOf<'title-written'>): Reply {
+export function titleWritten(builder: DecisionBuilder, command: CommandOf<'title-written'>): Outcome {
   const { title: current, archived } = builder.state;
   if (current === null) return DONE;
   const title = current === command.instead ? command.title : current;
@@ -45,12 +45,12 @@ export function titleWritten(builder: DecisionBuilder, command: CommandOf<'title
 }
 
 /** What the person said already adds no entry. */
-export function feedback(builder: DecisionBuilder, { on, value, note, by }: CommandOf<'feedback'>): Reply {
+export function feedback(builder: DecisionBuilder, { on, value, note, by }: CommandOf<'feedback'>): Outcome {
   const { entries } = builder.context;
   const answer = entries[on];
   if (answer?.type !== 'message' || answer.role !== 'assistant' || answer.author.kind !== 'agent') {
     const message = `entry ${on} is no answer of an agent`;
-    return { kind: 'refused', refusal: refusal('NO_SUCH_ENTRY', message, 'give the index of an answer') };
+    return refusal('NO_SUCH_ENTRY', message, 'give the index of an answer');
   }
   const said = entries.findLast(
     (entry) => entry.type === 'feedback' && entry.on === on && entry.author.id === by.id,
@@ -62,14 +62,11 @@ export function feedback(builder: DecisionBuilder, { on, value, note, by }: Comm
 }
 
 /** A person may force any known phase; the entry records that. */
-export function setPhase(builder: DecisionBuilder, command: CommandOf<'set-phase'>): Reply {
+export function setPhase(builder: DecisionBuilder, command: CommandOf<'set-phase'>): Outcome {
   const { phases } = builder.context;
   if (!Object.hasOwn(phases, command.phase)) {
     const known = Object.keys(phases).join(', ');
-    return {
-      kind: 'refused',
-      refusal: refusal('UNKNOWN_PHASE', `there is no phase ${command.phase}`, `phases: ${known}`),
-    };
+    return refusal('UNKNOWN_PHASE', `there is no phase ${command.phase}`, `phases: ${known}`);
   }
   const from = builder.state.phase;
   const legal = from === command.phase || phases[from]?.next.includes(command.phase);
@@ -86,17 +83,15 @@ export function setPhase(builder: DecisionBuilder, command: CommandOf<'set-phase
 }
 
 /** Mode run begins a run of the named workflow; leaving the mode ends the run. */
-export function setMode(builder: DecisionBuilder, command: CommandOf<'set-mode'>): Reply {
+export function setMode(builder: DecisionBuilder, command: CommandOf<'set-mode'>): Outcome {
   const { workflows } = builder.context;
   const unknown = unknownAgent(builder, command.agent ?? null);
   if (unknown) return unknown;
   const workflow = command.workflow === undefined ? undefined : workflows.get(command.workflow);
   if ((command.mode === 'run' || command.workflow !== undefined) && !workflow) {
-    const refused =
-      command.workflow === undefined
-        ? refusal('UNKNOWN_WORKFLOW', 'mode run needs a workflow', knownWorkflows(workflows))
-        : unknownWorkflow(command.workflow, workflows);
-    return { kind: 'refused', refusal: refused };
+    return command.workflow === undefined
+      ? refusal('UNKNOWN_WORKFLOW', 'mode run needs a workflow', knownWorkflows(workflows))
+      : unknownWorkflow(command.workflow, workflows);
   }
   if (command.mode !== 'run' && (command.workflow ?? command.input) !== undefined)
     return notARun(command.mode);
@@ -125,30 +120,29 @@ export function setMode(builder: DecisionBuilder, command: CommandOf<'set-mode'>
   return DONE;
 }
 
-function notARun(mode: string): Reply {
+function notARun(mode: string): Refusal {
   const message = `mode ${mode} takes neither a workflow nor an input`;
   const hint = 'leave them out, or enter mode run';
-  return { kind: 'refused', refusal: refusal('INVALID_FIELD', message, hint) };
+  return refusal('INVALID_FIELD', message, hint);
 }
 
 /** HIRING-2: an operator may give any tool. */
-export function hire(builder: DecisionBuilder, { agent, by }: CommandOf<'hire'>): Reply {
+export function hire(builder: DecisionBuilder, { agent, by }: CommandOf<'hire'>): Outcome {
   if (isHiredAlready(builder, agent)) return DONE;
-  const refused = addHired(builder, by, null, agent);
-  return refused ? { kind: 'refused', refusal: refused } : DONE;
+  return addHired(builder, by, null, agent) ?? DONE;
 }
 
 /** HIRING-7 */
-export function dismiss(builder: DecisionBuilder, { agent, reason, by }: CommandOf<'dismiss'>): Reply {
+export function dismiss(builder: DecisionBuilder, { agent, reason, by }: CommandOf<'dismiss'>): Outcome {
   const refused = addDismissed(builder, by, null, { agent, reason });
-  if (refused) return { kind: 'refused', refusal: refused };
+  if (refused) return refused;
   abortDismissed(builder);
   startTurns(builder);
   return DONE;
 }
 
 /** Aborts running turns, keeps their partial text, and starts no turn until resumed. */
-export function stop(builder: DecisionBuilder, command: CommandOf<'stop'>): Reply {
+export function stop(builder: DecisionBuilder, command: CommandOf<'stop'>): Outcome {
   const unknown = unknownAgent(builder, command.agent);
   if (unknown) return unknown;
   const key = builder.add({
@@ -164,7 +158,7 @@ export function stop(builder: DecisionBuilder, command: CommandOf<'stop'>): Repl
   return DONE;
 }
 
-export function resume(builder: DecisionBuilder, command: CommandOf<'resume'>): Reply {
+export function resume(builder: DecisionBuilder, command: CommandOf<'resume'>): Outcome {
   const unknown = unknownAgent(builder, command.agent);
   if (unknown) return unknown;
   const { state } = builder;
@@ -190,14 +184,11 @@ function needsResume(state: ConversationState, slug: string): boolean {
   return isStopped(state, slug) || agentState(state, slug).limitedBy !== null;
 }
 
-function unknownAgent(builder: DecisionBuilder, slug: string | null): Reply | null {
+function unknownAgent(builder: DecisionBuilder, slug: string | null): Refusal | null {
   const { agents } = builder.roster;
   if (slug === null || agents.has(slug)) return null;
   const known = [...agents.keys()].join(', ');
-  return {
-    kind: 'refused',
-    refusal: refusal('UNKNOWN_AGENT', `there is no agent ${slug}`, `known agents: ${known}`),
-  };
+  return refusal('UNKNOWN_AGENT', `there is no agent ${slug}`, `known agents: ${known}`);
 }
 
 /**
@@ -208,14 +199,14 @@ function unknownAgent(builder: DecisionBuilder, slug: string | null): Reply | nu
  * TEAM-CHANGE-2 A running turn of a removed agent ends, as at a start without that agent: its calls get a result, its asker an
  *               answer. Any other running turn continues.
  */
-export function changeTeam(builder: DecisionBuilder, { changes, by }: CommandOf<'change-team'>): Reply {
+export function changeTeam(builder: DecisionBuilder, { changes, by }: CommandOf<'change-team'>): Outcome {
   const agents = changes.filter(({ agent }) => isParticipant(builder.state, agent));
   if (agents.length > 0) builder.add({ type: 'team-changed', author: by, agents });
   endTurnsOfRemovedAgents(builder);
   endRunningTurns(builder, builder.state); // TEAM-CHANGE-2
   endRunOfRemoved(builder);
   startTurns(builder); // an agent that is back has waiting entries
-  return { kind: 'done' };
+  return DONE;
 }
 
 function endRunningTurns(builder: DecisionBuilder, { agents }: ConversationState): void {

@@ -6,7 +6,7 @@ import { Knowledge } from '../state/knowledge.ts';
 import { createRoster } from '../state/roster.ts';
 import { agentState, BUILT_IN_PHASES, type ConversationState, EMPTY_STATE } from '../state/state.ts';
 import { CallStep } from './call-step.ts';
-import type { Command, CommandOf, Reply } from './command.ts';
+import type { Command, CommandOf, Outcome, Reply } from './command.ts';
 import { DecisionBuilder } from './decision-builder.ts';
 import { endRun } from './runs.ts';
 import { endTurn, startTurns } from './turns.ts';
@@ -28,7 +28,7 @@ import { endTurn, startTurns } from './turns.ts';
 const DONE: Reply = { kind: 'done' };
 
 /** Appends the copies that are not there yet. */
-export function copy(builder: DecisionBuilder, { entries, from }: CommandOf<'copy'>): Reply {
+export function copy(builder: DecisionBuilder, { entries, from }: CommandOf<'copy'>): Outcome {
   const { isPartialCopy, length } = builder.state;
   for (const entry of entries) {
     const known = builder.entryAt(entry.index);
@@ -40,7 +40,7 @@ export function copy(builder: DecisionBuilder, { entries, from }: CommandOf<'cop
 }
 
 /** Completes the copy (FORK-3). */
-export function fork(builder: DecisionBuilder, { from, at, by }: CommandOf<'fork'>): Reply {
+export function fork(builder: DecisionBuilder, { from, at, by }: CommandOf<'fork'>): Outcome {
   if (!builder.state.isPartialCopy) {
     const forked = builder.find((entry) => entry.type === 'forked' && entry.copiedFrom === undefined);
     const isSame = forked?.type === 'forked' && forked.from === from && forked.at === at;
@@ -172,10 +172,7 @@ function copyOf({ ingressSequence: _, ...entry }: Entry, from: string): Entry {
   return { ...entry, copiedFrom: entry.copiedFrom ?? from } as Entry;
 }
 
-function conflict(): Reply {
+function conflict(): Refusal {
   const hint = 'choose another id for the fork';
-  return {
-    kind: 'refused',
-    refusal: refusal('CONVERSATION_CONFLICT', 'the conversation has begun already', hint),
-  };
+  return refusal('CONVERSATION_CONFLICT', 'the conversation has begun already', hint);
 }

@@ -8,7 +8,7 @@ import type { Roster, Workflow } from '../state/roster.ts';
 import { agentState, type ConversationState, isStopped, type OpenCall } from '../state/state.ts';
 import { CallStep } from './call-step.ts';
 import { refusalOfTools } from './calls.ts';
-import type { CommandOf, Post, Reply } from './command.ts';
+import type { CommandOf, Outcome, Post, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { plainContent } from './repeated-calls.ts';
 import { refusalOfStart, startRun } from './runs.ts';
@@ -16,11 +16,11 @@ import { addSession } from './turn-entries.ts';
 import { abortTurn, advanceTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
 /** Appends a person's message and starts or informs its recipients. No other text starts a turn (L14). */
-export function post(builder: DecisionBuilder, message: Post, ingressSequence: number | undefined): Reply {
+export function post(builder: DecisionBuilder, message: Post, ingressSequence: number | undefined): Outcome {
   const known = duplicate(builder, message);
   if (known) return known;
   const to = recipients(builder, message);
-  if (!to.ok) return { kind: 'refused', refusal: to.refusal };
+  if (!to.ok) return to.refusal;
   endTurnsOfRemovedAgents(builder);
   const author: Author = { kind: 'person', ...message.author };
   const workflow = builder.context.workflows.get(message.workflow ?? '');
@@ -77,7 +77,7 @@ function posted(
 }
 
 /** L4: an id is unique for its publisher, and no post has that of an entry of an agent or of the system. The same id again returns the first index and appends nothing; with other content it is refused. */
-function duplicate(builder: DecisionBuilder, message: Post): Reply | null {
+function duplicate(builder: DecisionBuilder, message: Post): Outcome | null {
   const { indexOfId, indexOfPost } = builder.context;
   const index = indexOfPost(publisherOf(message.author.id), message.id) ?? indexOfId(message.id);
   if (index === undefined) return null;
@@ -85,7 +85,7 @@ function duplicate(builder: DecisionBuilder, message: Post): Reply | null {
   const differing = entry?.type === 'message' ? difference(entry, message) : 'content';
   if (entry?.type === 'message' && differing === null)
     return posted(builder, message, index, entry.to ?? [], true);
-  return refused(
+  return refusal(
     'ID_CONFLICT',
     `the id ${JSON.stringify(message.id)} belongs to another entry of this conversation (entry ${index}): the message has another "${differing}"`,
     differing === 'author'
@@ -122,7 +122,7 @@ function isSameSet(left: readonly string[], right: readonly string[]): boolean {
 /** Why `post` would refuse a message now; null: it would accept it. */
 function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null {
   const known = duplicate(builder, message);
-  if (known) return known.kind === 'refused' ? known.refusal : null;
+  if (known) return 'code' in known ? known : null;
   const to = recipients(builder, message);
   return to.ok ? null : to.refusal;
 }
@@ -226,16 +226,12 @@ function answer(builder: DecisionBuilder, agent: string, message: Post, index: n
   return true;
 }
 
-function refused(code: string, message: string, hint: string): Reply {
-  return { kind: 'refused', refusal: refusal(code, message, hint) };
-}
-
 /**
  * Begins a conversation with messages from elsewhere, which are texts of `by` (L17). They are routed to no agent, belong to
  * no turn and start none (L14); each has `meta.seeded`. The command is idempotent, also after a part of it was appended by
  * another daemon. Without messages it only checks `post`.
  */
-export function seed(builder: DecisionBuilder, { messages, after, by, post }: CommandOf<'seed'>): Reply {
+export function seed(builder: DecisionBuilder, { messages, after, by, post }: CommandOf<'seed'>): Outcome {
   const seeded = builder.context.entries.filter(isSeeded);
   const known = seeded.slice(after, after + messages.length);
   const isCheck = messages.length === 0;
@@ -249,15 +245,14 @@ export function seed(builder: DecisionBuilder, { messages, after, by, post }: Co
   if (!isCheck && known.length === messages.length && known.every(isSame)) return { kind: 'done' };
   const isBegun = () => builder.find((entry) => entry.type !== 'claim' && !isSeeded(entry)) !== undefined;
   if (!isCheck && (seeded.length !== after || isBegun())) {
-    const refused = refusal(
+    return refusal(
       'CONVERSATION_CONFLICT',
       'the conversation has begun already',
       'only a new conversation can begin with what was said elsewhere: choose another id',
     );
-    return { kind: 'refused', refusal: refused };
   }
   const refused = post ? refusalOfPost(builder, post) : null;
-  if (refused) return { kind: 'refused', refusal: refused };
+  if (refused) return refused;
   for (const { content, parts } of messages)
     builder.add({
       type: 'message',

@@ -4,7 +4,7 @@ import { type ServerAsks, wireCallId } from '../log/entry.ts';
 import { askedText, fieldsAsked, proposedAnswer } from '../log/server-asks.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
 import { CallStep } from './call-step.ts';
-import type { CommandOf, Effect, Reply } from './command.ts';
+import type { CommandOf, Effect, Outcome } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 
 /**
@@ -52,13 +52,13 @@ export function toolAsks(
 }
 
 /** SERVER-QUESTION-2 */
-export function answerServer({ builder, turn, call }: CallStep, given: CommandOf<'answer'>): Reply {
+export function answerServer({ builder, turn, call }: CallStep, given: CommandOf<'answer'>): Outcome {
   const { question } = call;
   const { answer, by, reason } = given;
   if (!question) return { kind: 'stale' };
   if ((answer !== 'approve' && answer !== 'deny') || given.always) {
     const why = 'a server waits for this answer: it is approve, with the answer as arguments, or deny';
-    return { kind: 'refused', refusal: refusal('ANSWER_DOES_NOT_FIT', why, 'answer approve, deny') };
+    return refusal('ANSWER_DOES_NOT_FIT', why, 'answer approve, deny');
   }
   const text = canonicalArguments(given.arguments ?? question.arguments);
   const parsed = readArguments(text);
@@ -72,7 +72,7 @@ export function answerServer({ builder, turn, call }: CallStep, given: CommandOf
   if (answer === 'approve' && wrong) {
     const example = visibleArguments(question.arguments);
     const hint = `the server still waits: approve with arguments such as ${example}, or deny`;
-    return { kind: 'refused', refusal: refusal('INVALID_ARGUMENTS', wrong, hint) };
+    return refusal('INVALID_ARGUMENTS', wrong, hint);
   }
   const accepted = answer === 'approve' ? { arguments: text } : { reason };
   builder.add({

@@ -1,45 +1,23 @@
 import {
   type Entry,
   type EntryOf,
-  type ReportedCall,
-  type Risk,
-  type SentPrompt,
+  type MessageEntry,
   SYSTEM_AUTHOR,
-  type ToolCall,
   type TurnOutcome,
 } from '../log/entry.ts';
 import { type Cut, cutBy } from '../log/finish-reason.ts';
 import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
-import { filesOf, type Part, shownName } from '../log/parts.ts';
+import { filesOf, shownName } from '../log/parts.ts';
 import type { Ranges } from '../log/ranges.ts';
 import { agentState, type Turn } from '../state/state.ts';
 import { PREVIEW_LENGTH, titleFrom } from '../text/text.ts';
-import type { Answer, AnswerSoFar, CallReport, FailedAttempt, Reduction } from './command.ts';
+import type { AnswerSoFar, CallReport, FailedAttempt, Reduction } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 
 /** One function for each entry that a turn writes. */
 
-interface AnswerFields {
-  readonly content: string | null;
-  readonly parts?: Part[] | undefined;
-  readonly partType: 'text' | 'error';
-  readonly tool_calls?: ToolCall[];
-  readonly risks?: (Risk | null)[];
-  readonly callerCalls?: number[] | undefined;
-  readonly reasoning?: string;
-  readonly blocks?: Answer['blocks'];
-  readonly usage?: Answer['usage'];
-  readonly model?: string;
-  readonly finishReason?: string;
-  readonly sessionId?: string;
-  readonly reported?: ReportedCall[] | undefined;
-  readonly prompt?: SentPrompt | undefined;
-  readonly value?: unknown;
-  readonly invalid?: string | undefined;
-  /** Set if a file with this id in its name was written before. */
-  readonly id?: string;
-  readonly fullOutputPath?: string;
-}
+/** What an answer has besides the fields that the turn and the request determine. */
+type AnswerFields = Pick<MessageEntry, 'content' | 'partType'> & Partial<MessageEntry>;
 
 export function addAnswer(builder: DecisionBuilder, report: CallReport, fields: AnswerFields): number {
   const { state } = builder;
