@@ -371,6 +371,22 @@ describe('a coding agent', () => {
     expect((await second).content).toMatch(/I was told/);
   }, 4_000);
 
+  it('CODING-AGENT-6: a turn waits for that of another conversation in its session', async () => {
+    const { agent, folder } = await agentWith();
+    const { sessionId } = await agent.handle(turnOf('hello').turn);
+    const first = turnOf('late', { turnId: 't2', sessionId });
+    const stopped = agent.handle(first.turn);
+    await promptCount(folder, 2);
+    const { turn, written } = turnOf('other', { conversation: 'c2', turnId: 't3', sessionId });
+    const other = agent.handle(turn);
+    await sleep(100);
+    expect(await promptsOf(folder)).toHaveLength(2);
+    first.abort.abort(new Error('stopped'));
+    await expect(stopped).rejects.toThrow('stopped');
+    expect(await other).toMatchObject({ content: 'I was told 2 blocks.', sessionId });
+    expect(written.join('')).toBe('I was told 2 blocks.');
+  }, 4_000);
+
   it.each([
     ['soon has the calls of its first prompt', 60_000, ['build it']],
     ['too late has none of the calls of its first prompt', 1, undefined],

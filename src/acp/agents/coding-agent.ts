@@ -55,7 +55,8 @@ import { Updates } from './updates.ts';
  * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn. So is, before, what a person said with a permission,
  *                for which the protocol has no field, and the result of a call that the program gave up. The same call again waits for it.
  * CODING-AGENT-6 A turn waits for the end of the one before in its conversation: a daemon that restarted offers it again while the
- *                session still has the first prompt. The calls of that prompt are reported with the turn, for an hour.
+ *                session still has the first prompt. The calls of that prompt are reported with the turn, for an hour. It waits for the
+ *                turn of another conversation in which a message named its session, too.
  */
 
 export interface CodingAgentSettings extends AgentCommand {
@@ -135,6 +136,7 @@ export class CodingAgent {
   readonly #usd = new Map<string, number>();
   /** By conversation. */
   readonly #handling = new InOrder();
+  readonly #bySession = new InOrder();
   /** By conversation: the calls of a turn that was taken back. */
   readonly #withdrawn = new Map<string, { readonly turnId: string; readonly updates: Updates }>();
   /** By session. */
@@ -147,7 +149,10 @@ export class CodingAgent {
 
   /** Rejects with what a person can do (`ACP_…`). */
   handle(turn: OfferedTurn): Promise<AcpAnswer> {
-    return this.#handling.run(turn.conversation, () => this.#handle(turn)).catch(withNextStep); // CODING-AGENT-6
+    const { conversation, sessionId } = turn;
+    const handle = () => this.#handle(turn);
+    const inSession = () => (sessionId === undefined ? handle() : this.#bySession.run(sessionId, handle));
+    return this.#handling.run(conversation, inSession).catch(withNextStep); // CODING-AGENT-6
   }
 
   async #handle(turn: OfferedTurn): Promise<AcpAnswer> {

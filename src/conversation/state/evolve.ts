@@ -148,7 +148,7 @@ function applyAgentDismissed(next: Next, { agent: slug }: EntryOf<'agent-dismiss
   });
 }
 
-/** The copied model calls were paid in the other conversation. */
+/** The copied model calls were paid in the other conversation, and what an agent in another process keeps of it continues there. */
 function applyForked(next: Next, { file }: EntryOf<'forked'>): void {
   next.archived = false;
   next.tokens = 0;
@@ -160,9 +160,8 @@ function applyForked(next: Next, { file }: EntryOf<'forked'>): void {
       agent.used = NOTHING_USED;
       agent.reported = NOTHING_REPORTED;
       agent.executionMs = 0;
-      if (file === undefined) return;
-      agent.session = null;
-      agent.tokenRatio = 1;
+      if (file !== undefined || agent.session?.by === 'agent') agent.session = null;
+      if (file !== undefined) agent.tokenRatio = 1;
     });
   }
 }

@@ -129,6 +129,24 @@ describe('a fork', () => {
     expect(made.state.agents.pm?.used).toMatchObject({ usd: 0 });
   });
 
+  it('a fork keeps the session that a message named, and not the one that an agent returned: that continues in the original', () => {
+    const core = answeredCore();
+    const answer = (agent: string) => {
+      const { turnId } = core.callOf(agent);
+      const report = { agent, turnId, duration: 1, requestHash: 'h', upTo: core.entries.length };
+      core.do({
+        type: 'model-answered',
+        ...report,
+        answer: { content: 'a', toolCalls: [], sessionId: `of-${agent}` },
+      });
+    };
+    answer('pm');
+    core.post('Hello', { to: ['dev'], sessionId: 'of-dev', setsSession: true });
+    answer('dev');
+    const { pm, dev } = forked(core.entries, { rules: core.rules }).made.state.agents;
+    expect([pm?.session, dev?.session?.id]).toEqual([null, 'of-dev']);
+  });
+
   it('a fork at any entry of any log keeps the laws, and each copied view has the same messages', () => {
     fc.assert(
       fc.property(
