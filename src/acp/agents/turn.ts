@@ -65,11 +65,11 @@ export interface FileStore {
 /**
  * What a session is told of a turn: a pure function of the offer.
  *
- * ACP-PROMPT-1 A session that continues keeps its own history, so it is told what it missed (MISSED-1), and never its own messages.
+ * ACP-PROMPT-1 A session that continues keeps its own history, so it is told what it missed (MISSED-1, MISSED-2).
  * ACP-PROMPT-2 A new session is told the whole view, its own earlier messages included, in the order of the view.
  * ACP-PROMPT-3 The away block repeats messages that come before it, so it is left out.
  * ACP-PROMPT-4 A result is told only if the program that waited for it has ended: whether what a permission allowed has run
- *              is not known then (L12).
+ *              is not known then (L12), unless the program went on.
  * ACP-PROMPT-5 A file that the program takes follows its text, the newest ones up to `MOST_FILES` and `MOST_BYTES`. The line of
  *              another one says why it does not, and which tool reads it.
  * ACP-PROMPT-6 What is sent, and what `explain` shows, is `promptFor` of the same request. The answer has its hash (`prompt`).
@@ -85,7 +85,7 @@ export function promptOf(
     tools.some((tool) => tool.function.name === READER),
   );
   const told = places.toReversed().map((place) => {
-    const text = textOf(messages, place, isNew);
+    const text = textOf(messages, place);
     return text === '' ? [] : shown.withFiles(text, messages[place]?.files);
   });
   const parts = told.reverse().flat();
@@ -178,18 +178,20 @@ const CONTINUE =
   '=== CONTINUE ===\nYour work on this request was interrupted. Continue where it ends, and repeat nothing.';
 
 /** Empty: it is not told. */
-function textOf(messages: readonly TurnMessage[], place: number, isNew: boolean): string {
+function textOf(messages: readonly TurnMessage[], place: number): string {
   const message = messages[place];
   const content = message?.content ?? '';
   if (message === undefined || content.startsWith(AWAY_MARKER)) return ''; // ACP-PROMPT-3
-  if (message.role === 'tool') return resultText(nameOfCall(messages, message), content);
+  const isLast = () => !messages.slice(place).some(({ role }) => role === 'assistant');
+  if (message.role === 'tool') return resultText(nameOfCall(messages, message), content, isLast());
   if (message.role !== 'assistant') return content;
-  return isNew && content !== '' ? `[You, earlier]: ${content}` : ''; // ACP-PROMPT-1
+  return content === '' ? '' : `[You, earlier]: ${content}`;
 }
 
 /** ACP-PROMPT-4 */
-function resultText(name: string, content: string): string {
+function resultText(name: string, content: string, isLast: boolean): string {
   if (!PERMITS.has(name)) return `[Result of your call ${name}]: ${content}`;
+  if (!isLast) return `[You asked for a permission. The answer was: ${content}]`;
   return `[You asked for a permission, and were interrupted. The answer was: ${content}. It is not known whether the call ran: look, and ask again if it is still wanted.]`;
 }
 

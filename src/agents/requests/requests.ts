@@ -15,6 +15,7 @@ import {
   type MessageEntry,
   offeredBy,
   PERMITS,
+  permissionIn,
   type Roster,
   type Session,
   type Setting,
@@ -410,8 +411,11 @@ function wireTool(name: string, definition: ToolDefinition | undefined): WireToo
  *
  * MISSED-1 A session was told what the requests contained that it answered: of the entries before the newest one, not those that
  *          waited for the next turn (V1, V2). A failure is no answer: the program may never have had the request, so it is told again.
- * MISSED-2 Its own messages are never among them. A result is new only after its newest answer: until then its program waited for it.
- * MISSED-3 The prefix is told again if the agent has another definition since: its persona or its colleagues may have changed.
+ *          A coding agent is told what arrives during its calls by a later prompt, so of its answers only those with `prompt` count.
+ * MISSED-2 Its own messages are among them only where another session wrote them. What asks for an answer again (`invalid`, a pause), and
+ *          a result, is new only after its newest answer: until then its program waited for it. What a person said with a permission
+ *          is the next prompt of a coding agent, so it is told again unless a prompt or the end of a turn followed.
+ * MISSED-3 The prefix is told again if the agent has another definition since it was told: its persona or its colleagues may have changed.
  */
 export function missedBy(
   session: { readonly id: string } | null,
@@ -419,21 +423,34 @@ export function missedBy(
   entries: readonly Entry[],
   parts: readonly Pick<WirePart, 'kind' | 'entries' | 'message'>[],
 ): readonly number[] | undefined {
-  if (session === null) return undefined;
-  const answer = newestAnswer(session.id, agent, entries);
-  if (answer === null) return undefined;
-  const isRedefined = definedAt(agent, entries, answer.index) !== definedAt(agent, entries, entries.length);
-  const told = new Knowledge(agent, { includeCollapsed: true });
-  told.catchUp(entries, answer.upTo + 1);
-  const missed = parts.flatMap(({ kind, entries: of, message }, place) => {
-    if (kind.includes('prefix')) return isRedefined ? [place] : [];
-    if (message.role === 'assistant' || kind.includes('away-block')) return [];
-    const from = message.role === 'tool' ? answer.index : answer.upTo;
-    const isNew = (index: number) => index > from || told.isWaiting(index);
-    const isNews = of.length === 0 ? kind !== 'bridge' : of.some(isNew);
-    return isNews ? [place] : [];
-  });
+  const told = session && toldTo(session.id, agent, entries);
+  if (!told) return undefined;
+  const isRedefined = definedAt(agent, entries, told.begun) !== definedAt(agent, entries, entries.length);
+  const known = new Knowledge(agent, { includeCollapsed: true });
+  known.catchUp(entries, told.upTo + 1);
+  const isNew = (index: number) => index > told.upTo || known.isWaiting(index);
+  const isOthers = (entry: Entry | undefined) =>
+    entry?.type === 'message' && entry.sessionId !== session.id && entry.index > told.upTo;
+  let own = -1;
+  const isNews = ({ kind, entries: of, message }: (typeof parts)[number]): boolean => {
+    if (kind.includes('prefix')) return isRedefined;
+    if (kind.includes('away-block') || kind === 'bridge') return false;
+    if (message.role === 'tool')
+      return of.some((index) => index > (hasRemark(entries[index]) ? told.settled : told.newest));
+    if (message.role === 'assistant') {
+      own = of[0] ?? own;
+      return isOthers(entries[own]);
+    }
+    if (of.length > 0) return of.some(isNew);
+    return kind === 'history' || kind === 'turn' ? own >= told.newest : true;
+  };
+  const missed = parts.flatMap((part, place) => (isNews(part) ? [place] : []));
   return missed.every((place) => parts[place]?.kind === 'marker') ? [] : missed;
+}
+
+function hasRemark(entry: Entry | undefined): boolean {
+  if (entry?.type !== 'message' || !PERMITS.has(entry.toolName ?? '')) return false;
+  return permissionIn(entry.content ?? '').words !== '';
 }
 
 /** The definition of the agent's newest turn that began before this index. */
@@ -445,14 +462,27 @@ function definedAt(agent: string, entries: readonly Entry[], before: number): st
   return undefined;
 }
 
-/** Null: this session answered no request. `upTo`: the index of the entry that requested its model call. */
-function newestAnswer(session: string, agent: string, entries: readonly Entry[]) {
-  for (let at = entries.length - 1; at >= 0; at--) {
+/**
+ * Null: this session answered no request. `newest`: the index of its newest answer, `settled` of the newest one before which it was
+ * told all remarks, `begun` of the newest one that may have been told the prefix. `upTo`: the index of the entry that requested the
+ * model call of the newest one that says what it was told.
+ */
+function toldTo(session: string, agent: string, entries: readonly Entry[]) {
+  let newest: MessageEntry | undefined;
+  let settled: number | undefined;
+  let upTo: number | undefined;
+  let begun: number | undefined;
+  for (let at = entries.length - 1; at >= 0 && begun === undefined; at--) {
     const entry = entries[at];
     if (entry?.type !== 'message' || entry.role !== 'assistant' || entry.author.id !== agent) continue;
-    if (entry.partType === 'error') continue;
-    const { index, upTo, sessionId } = entry;
-    if (sessionId === session && upTo !== undefined) return { index, upTo };
+    if (entry.partType === 'error' || entry.sessionId !== session || entry.upTo === undefined) continue;
+    const { index, prompt, tool_calls: calls, finishReason } = entry;
+    newest ??= entry;
+    if (prompt || (!calls && finishReason)) settled ??= index;
+    if (prompt) upTo ??= entry.upTo;
+    if (prompt && prompt.news === undefined) begun = index;
   }
-  return null;
+  if (newest?.upTo === undefined) return null;
+  const { index } = newest;
+  return { newest: index, settled: settled ?? index, upTo: upTo ?? newest.upTo, begun: begun ?? index };
 }

@@ -44,6 +44,13 @@ describe('what a session is told', () => {
     ]);
   });
 
+  it('ACP-PROMPT-4: the answer to a permission after which the program went on is told as it is', () => {
+    const messages = [...MESSAGES.slice(0, 4), { role: 'assistant', content: 'I go on' }];
+    expect(promptOf({ messages, missed: [3] }, false)).toEqual([
+      { type: 'text', text: '[You asked for a permission. The answer was: permitted]' },
+    ]);
+  });
+
   it('a turn in which nothing is new is continued', () => {
     expect(texts([], false)).toEqual([expect.stringMatching(/^=== CONTINUE ===/)]);
   });

@@ -195,6 +195,57 @@ describe('the messages that a session has not been told', () => {
     expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), failure], REQUEST)).toEqual([3, 5, 6]);
   });
 
+  it('MISSED-1: of a coding agent, its newest prompt says what it was told: what came during a call is its next one', () => {
+    const told = { ...answer(3, 1, 's1'), prompt: { isNew: true, takes: [], hash: '' } } as Entry;
+    const parts = [...REQUEST, part('turn', [8], 'assistant'), part('turn', [9], 'tool')];
+    expect(missedBy(SESSION, 'dev', [told, answer(8, 7, 's1')], parts)).toEqual([3, 5, 6, 8]);
+    const news = { ...answer(8, 7, 's1'), prompt: { isNew: false, takes: [], news: 1, hash: '' } } as Entry;
+    expect(missedBy(SESSION, 'dev', [told, news], parts)).toEqual([5, 8]);
+  });
+
+  it('MISSED-1: are none of what asked for an answer again in an earlier turn', () => {
+    const parts = [
+      ...[part('history', [2]), part('history', [3], 'assistant'), part('history', [], 'system')],
+      ...[part('history', [5], 'assistant'), part('trigger', [7])],
+    ];
+    expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1')], parts.slice(0, 3))).toEqual([0, 2]);
+    expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), answer(5, 3, 's1')], parts)).toEqual([4]);
+  });
+
+  it('MISSED-2: what a person said with a permission is told again, until a prompt or the end of a turn followed it', () => {
+    const prompt = { isNew: true, takes: [], hash: '' };
+    const result = (index: number, content: string) =>
+      ({
+        type: 'message',
+        index,
+        role: 'tool',
+        toolName: 'permit_edit',
+        author: { kind: 'agent' },
+        content,
+      }) as Entry;
+    const log: Entry[] = [];
+    const said = [result(4, 'permitted'), result(6, '[Ann approved this call: "mind it"]\npermitted')];
+    for (const entry of [{ ...answer(3, 1, 's1'), prompt }, ...said, answer(8, 7, 's1')])
+      log[entry.index] = entry;
+    const parts = [part('turn', [4], 'tool'), part('turn', [6], 'tool')];
+    expect(missedBy(SESSION, 'dev', log, parts)).toEqual([1]);
+    for (const more of [{ prompt: { ...prompt, news: 1 } }, { finishReason: 'stop' }]) {
+      log[8] = { ...answer(8, 7, 's1'), ...more };
+      expect(missedBy(SESSION, 'dev', log, parts)).toEqual([]);
+    }
+  });
+
+  it('MISSED-2: its own messages are among them if another session wrote them since', () => {
+    const parts = [
+      part('history', [3], 'assistant'),
+      part('history', [5], 'assistant'),
+      part('trigger', [7]),
+    ];
+    const log: Entry[] = [];
+    for (const entry of [answer(3, 1, 's1'), answer(5, 4, 's2')]) log[entry.index] = entry;
+    expect(missedBy(SESSION, 'dev', log, parts)).toEqual([1, 2]);
+  });
+
   it('MISSED-3: the prefix is among them if the agent has another definition since', () => {
     const turn = (index: number, agent: string, definition: string) =>
       ({
@@ -211,6 +262,9 @@ describe('the messages that a session has not been told', () => {
     };
     expect(since(turn(2, 'dev', 'new'))).toEqual([0, 3, 5, 6]);
     expect(since(turn(2, 'dev', 'old'), turn(3, 'pm', 'new'))).toEqual([3, 5, 6]);
+    const prompt = { isNew: true, takes: [], hash: '' };
+    const begun = [turn(0, 'dev', 'old'), { ...answer(1, 0, 's1'), prompt } as Entry, turn(2, 'dev', 'new')];
+    expect(missedBy(SESSION, 'dev', [...begun, answer(3, 2, 's1')], REQUEST)).toContain(0); // it was told in the middle of a turn
   });
 
   it('are none if only the marker is new: the turn continues', () => {
