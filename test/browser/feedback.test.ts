@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/conversation/index.ts';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
-import { escapeLater, message, pressAlone, sharedStage, textOf } from './support.ts';
+import { centreOf, escapeLater, message, PHONE, pressAlone, sharedStage, textOf } from './support.ts';
 
 describe.skipIf(chromiumPath === null)('thumbs for an answer in the console', () => {
   const stage = sharedStage();
@@ -34,11 +34,44 @@ describe.skipIf(chromiumPath === null)('thumbs for an answer in the console', ()
     ]);
   });
 
+  const SIZES = [
+    ['a desk', {}],
+    ['a phone', { ...PHONE, viewport: { width: 390, height: 844 } }],
+    ['320 pixels', PHONE],
+  ] as const;
+  it.each(SIZES)(
+    'on %s, a thumb at the end of a long thread stays where it was pressed',
+    async (size, options) => {
+      const name = `filled-${size.replaceAll(' ', '-')}`;
+      for (let n = 0; n < 8; n++) await stage.post(name, `hello ${n}`);
+      const page = await stage.look(`#/c/${name}`, options);
+      const last = message(page, 'Noted: hello 7');
+      await page.locator('.place').last().locator('.read-marker').waitFor(); // it moves the answer
+      const up = last.getByRole('button', { name: 'Good answer' });
+      const isTouched = 'hasTouch' in options;
+      if (isTouched) await last.tap({ position: { x: 20, y: 10 } });
+      else await last.hover();
+      await up.waitFor();
+      await page.waitForTimeout(400); // no part of a double tap
+      const places = async () => [await up.boundingBox(), await last.locator('.prose').boundingBox()];
+      const before = await places();
+      const { x, y } = await centreOf(up);
+      const press = () => (isTouched ? page.touchscreen.tap(x, y) : page.mouse.click(x, y));
+      await press();
+      await expect.poll(() => up.getAttribute('aria-pressed')).toBe('true');
+      await last.getByRole('button', { name: 'Add a note' }).waitFor();
+      expect(await places()).toEqual(before);
+      await press();
+      await expect.poll(() => up.getAttribute('aria-pressed')).toBe('false');
+      expect(await places()).toEqual(before);
+    },
+  );
+
   itLong('the other thumb replaces the first one, and a second click takes it back', async () => {
     const page = await stage.begin('changed', 'hello', 'Noted: hello');
     const up = page.getByRole('button', { name: 'Good answer, entry 2' });
     await page.getByRole('button', { name: 'Bad answer, entry 2' }).click();
-    await page.locator('.feedback.down').waitFor();
+    await page.getByRole('button', { name: 'Bad answer, entry 2', pressed: true }).waitFor();
     const note = page.getByLabel('Note on entry 2');
     await page.getByRole('button', { name: 'Add a note' }).click();
     await note.fill('Too');

@@ -4,10 +4,9 @@ import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
-import { inboxItem, message, sharedStage, textOf, textsCut, write } from './support.ts';
+import { inboxItem, message, PHONE, sharedStage, textOf, textsCut, write } from './support.ts';
 import { AGENTS, RULES } from './team.ts';
 
-const PHONE = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
 const ZOOMED = { viewport: { width: 640, height: 410 } }; // 1,280 × 820 pixels at 200 %
 const WORKFLOW = `id: small
 start: plan

@@ -156,6 +156,8 @@ export async function centreOf(locator: Locator): Promise<{ readonly x: number; 
   return { x: x + width / 2, y: y + height / 2 };
 }
 
+export const PHONE = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
+
 /** The second click of a double click, at the place of the first. False: no button got it. */
 export async function clickAgain(page: Page): Promise<boolean> {
   await page.evaluate(

@@ -99,12 +99,7 @@ function hintOf(count: number): ComponentChildren {
   return [<code key=">">&gt;</code>, 'actions', ...FILTERS.map((name) => <code key={name}>{name}:</code>)];
 }
 
-interface OptionProps {
-  readonly choice: Choice;
-  readonly place: number;
-  readonly isFirst: boolean;
-  readonly isChosen: boolean;
-}
+type OptionProps = { choice: Choice; place: number; isFirst: boolean; isChosen: boolean };
 
 function Option({ choice, place, isFirst, isChosen }: OptionProps) {
   return (

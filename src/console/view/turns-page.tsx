@@ -124,10 +124,7 @@ export function TurnsPage() {
   );
 }
 
-interface Asked {
-  readonly filters: Filters;
-  readonly from: Page;
-}
+type Asked = { readonly filters: Filters; readonly from: Page };
 
 /** Reads on until a turn fits or all are read. */
 function useTurns(asked: Asked) {

@@ -11,11 +11,7 @@ import { useRequest } from '../parts/hooks.ts';
 import { EntryLinks, Facts, Fold } from '../parts/parts.tsx';
 import { Lines } from '../parts/text.tsx';
 
-export interface OfAnswer {
-  readonly id: string;
-  readonly agent: string;
-  readonly index: number;
-}
+export type OfAnswer = { readonly id: string; readonly agent: string; readonly index: number };
 
 export function Why({ id, index, agent }: OfAnswer) {
   const previous = previousAnswer(opened.value?.thread.entries ?? [], index, agent);
@@ -49,15 +45,9 @@ export function Why({ id, index, agent }: OfAnswer) {
   );
 }
 
-interface OfRequest {
-  readonly request: ExplainedRequest;
-}
+type OfRequest = { readonly request: ExplainedRequest };
 
-interface ChangesProps {
-  readonly now: ExplainedRequest;
-  readonly before: ExplainedRequest;
-  readonly previous: number;
-}
+type ChangesProps = { now: ExplainedRequest; before: ExplainedRequest; previous: number };
 
 function Changes({ now, before, previous }: ChangesProps) {
   const changes = diffViews(before, now).filter(({ op }) => op !== 'same');
@@ -252,9 +242,7 @@ function messageText(message: ExplainedRequest['messages'][number]): string {
   return [message.content ?? '', ...calls].filter((text) => text !== '').join('\n');
 }
 
-interface DefinitionProps extends OfAnswer {
-  readonly now: ExplainedRequest;
-}
+type DefinitionProps = OfAnswer & { readonly now: ExplainedRequest };
 
 /** The index of a `turn-started`, or the definition of the agent's next turn. */
 type Other = number | 'next';
@@ -312,10 +300,7 @@ function timeOf(iso: string): string {
 
 const MOST_OPEN_LINES = 60;
 
-interface ComparedProps extends DefinitionProps {
-  readonly turns: TurnsAround;
-  readonly other: Other;
-}
+type ComparedProps = DefinitionProps & { readonly turns: TurnsAround; readonly other: Other };
 
 function Compared(props: ComparedProps) {
   const { answer: compared, fault } = useRequest(

@@ -210,10 +210,7 @@ export function EntryLinks({ entries, isRange }: { entries: readonly number[]; i
   );
 }
 
-interface HeadProps {
-  readonly headings: readonly string[];
-  readonly looks?: readonly (string | undefined)[];
-}
+type HeadProps = { readonly headings: readonly string[]; readonly looks?: readonly (string | undefined)[] };
 
 export function TableHead({ headings, looks = [] }: HeadProps) {
   return (

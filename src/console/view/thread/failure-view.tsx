@@ -90,11 +90,7 @@ function NextTurn({ agent, by = agent, index }: Pick<ActionsProps, 'agent' | 'in
   );
 }
 
-interface ActionsProps {
-  readonly agent: string;
-  readonly ended: EndedTurn;
-  readonly index: number;
-}
+type ActionsProps = { readonly agent: string; readonly ended: EndedTurn; readonly index: number };
 
 type EndedProps = Omit<ContinueProps, 'isFutile'> &
   (Ending | typeof UNKNOWN) & { readonly children?: ComponentChildren };

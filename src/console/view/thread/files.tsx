@@ -16,11 +16,7 @@ import { VisibleText } from '../parts/text.tsx';
 /** In its conversation, whose members may read it; null: only this page has it yet. */
 type From = string | null;
 
-interface Viewed {
-  readonly from: From;
-  readonly pictures: readonly FilePart[];
-  readonly at: number;
-}
+type Viewed = { readonly from: From; readonly pictures: readonly FilePart[]; readonly at: number };
 
 /** What the viewer shows; null: it is closed. */
 const viewed = signal<Viewed | null>(null);
@@ -65,10 +61,7 @@ function Thumbnail({ from, file, pictures }: OfFile & { readonly pictures: reado
   );
 }
 
-interface OfFile {
-  readonly from: From;
-  readonly file: FilePart;
-}
+type OfFile = { readonly from: From; readonly file: FilePart };
 
 /** Loaded when it is near the screen, and again when the daemon answers again. */
 function Picture({ from, file }: OfFile) {

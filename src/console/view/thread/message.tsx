@@ -1,5 +1,6 @@
+import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { EntryOf, FeedbackValue, FilePart, MessageEntry } from '../../../conversation/index.ts';
 import { finishNotice } from '../../../conversation/log/finish-reason.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
@@ -19,7 +20,7 @@ import type { KeptPost } from '../../state/outbox.ts';
 import { linkTo, type Panel } from '../../state/route.ts';
 import { agents, attempt, isOperator, mayPost, me, nameOfMe, sender } from '../../state/session.ts';
 import { Markdown, type MarkdownProps } from '../markdown/markdown.tsx';
-import { CopyButton, focus, LinkButton, onSubmit, onText, QuietButton } from '../parts/controls.tsx';
+import { Button, CopyButton, LinkButton, onSubmit, onText, QuietButton } from '../parts/controls.tsx';
 import { useNow } from '../parts/hooks.ts';
 import { Avatar, Fold, Icon, Name } from '../parts/parts.tsx';
 import { CallRow, ReportedRow } from './call-row.tsx';
@@ -287,11 +288,7 @@ export function EntryTime({ index }: { readonly index: number }) {
   );
 }
 
-interface ActionsProps extends FeedbackProps {
-  readonly author: string;
-  readonly text: string;
-  readonly isAnswer: boolean;
-}
+type ActionsProps = FeedbackProps & { author: string; text: string; isAnswer: boolean };
 
 function MessageActions({ index, author, text, isAnswer, given }: ActionsProps) {
   const id = opened.value?.id ?? '';
@@ -321,10 +318,7 @@ function MessageActions({ index, author, text, isAnswer, given }: ActionsProps) 
   );
 }
 
-interface FeedbackProps {
-  readonly index: number;
-  readonly given: readonly EntryOf<'feedback'>[];
-}
+type FeedbackProps = { readonly index: number; readonly given: readonly EntryOf<'feedback'>[] };
 
 const LABELS = { up: 'Good answer', down: 'Bad answer' } as const;
 
@@ -335,56 +329,83 @@ const send = (index: number, value: FeedbackValue, note?: string) =>
     requests.feedback(opened.value?.id ?? '', { index, value, ...(note && { note }), ...sender() }),
   );
 
-/** The pressed one takes the thumb back, with its note. */
+/** The answer whose note the person asked for. */
+const noting = signal<number | null>(null);
+
+/** The pressed one takes the thumb back, with its note. What a thumb adds moves none, as its second click must not miss it. */
 function Thumbs({ index, given }: FeedbackProps) {
   if (!mayPost.value) return null;
   const { value: now, note } = mine(given) ?? {};
-  return (['up', 'down'] as const).map((value) => (
-    <LinkButton
-      key={value}
-      aria-label={`${LABELS[value]}, entry ${index}`}
-      aria-pressed={now === value}
-      title={`Rate: ${LABELS[value]}`}
-      onClick={() => void (now === value ? send(index, 'none') : send(index, value, note))}
-    >
-      <Icon name={value} />
-    </LinkButton>
-  ));
+  return (
+    <>
+      {(['up', 'down'] as const).map((value) => (
+        <LinkButton
+          key={value}
+          aria-label={`${LABELS[value]}, entry ${index}`}
+          aria-pressed={now === value}
+          title={`Rate: ${LABELS[value]}`}
+          onClick={() => void (now === value ? send(index, 'none') : send(index, value, note))}
+        >
+          <Icon name={value} />
+        </LinkButton>
+      ))}
+      {now && (
+        <Button
+          class="link to-note"
+          aria-label={`${note ? 'Edit your' : 'Add a'} note, entry ${index}`}
+          onClick={() => (noting.value = index)}
+        >
+          note
+        </Button>
+      )}
+    </>
+  );
 }
 
 function Feedback({ index, given }: FeedbackProps) {
-  return given.map((one) => (
-    <div key={one.author.id} class={`feedback wraps text-small breaks ${one.value}`}>
-      <Icon name={one.value === 'up' ? 'up' : 'down'} />
-      <span class="unseen">{one.value === 'up' ? LABELS.up : LABELS.down}:</span>
-      <bdi>{nameOfAuthor(one.author)}</bdi>
-      {one.note !== undefined && <span dir="auto">{one.note}</span>}
-      {one === mine(given) && mayPost.value && <Note key={one.id} index={index} of={one} />}
-    </div>
-  ));
+  const own = mayPost.value ? mine(given) : undefined;
+  const told = given.filter((one) => one !== own || one.note !== undefined);
+  return (
+    <>
+      {told.map(({ value, author, note }) => (
+        <div key={author.id} class={`feedback wraps text-small breaks ${value}`}>
+          <Icon name={value === 'up' ? 'up' : 'down'} />
+          <span class="unseen">{value === 'up' ? LABELS.up : LABELS.down}:</span>
+          <bdi>{nameOfAuthor(author)}</bdi>
+          {note !== undefined && <span dir="auto">{note}</span>}
+        </div>
+      ))}
+      {own && <Note index={index} of={own} />}
+    </>
+  );
 }
 
 function Note({ index, of }: { readonly index: number; readonly of: EntryOf<'feedback'> }) {
   const [text, setText] = useKeptText(`${index}/note`);
-  const [isOpen, open] = useState<'kept' | 'begun' | false>(text !== '' && 'kept');
-  const begin = () => {
-    setText(of.note ?? '');
-    open('begun');
-  };
+  const [isOpen, open] = useState(text !== '');
+  const isAsked = noting.value === index;
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => {
+    if (!isAsked) return;
+    noting.value = null;
+    if (!isOpen) setText(of.note ?? '');
+    open(true);
+    field.current?.focus();
+  }, [isAsked]);
+  if (!isOpen && !isAsked) return null;
   const end = () => {
     setText('');
     open(false);
   };
-  if (!isOpen) return <LinkButton onClick={begin}>{of.note ? 'Edit note' : 'Add a note'}</LinkButton>;
   const save = async () => (await send(index, of.value, text.trim())) && end();
   return (
-    <form class="wraps" onSubmit={onSubmit(save)}>
+    <form class="feedback wraps text-small" onSubmit={onSubmit(save)}>
       <input
         aria-label={`Note on entry ${index}`}
         placeholder="What was right or wrong?"
         maxLength={2_000}
         value={text}
-        ref={isOpen === 'begun' ? focus : null}
+        ref={field}
         onInput={onText(setText)}
       />
       <button type="submit">Save</button>
