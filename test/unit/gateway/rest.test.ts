@@ -111,6 +111,7 @@ describe('the REST routes', () => {
     ['BAD_REQUEST', 400],
     ['ID_CONFLICT', 409],
     ['FORBIDDEN', 403],
+    ['TOO_MANY_CONVERSATIONS', 429],
     ['TOO_LARGE', 413],
     ['LOG_WRITE_FAILED', 503],
     ['INTERNAL', 500],
