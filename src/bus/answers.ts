@@ -106,7 +106,7 @@ export const page = fields({
         .string()
         .optional()
         .describe(
-          'The time of the newest entry besides titles, changes of the team and claims of daemons; absent where the list is older',
+          'The time of the newest entry that is news: none about a title, the team, a claim of a daemon, or a step of a turn; absent where the list is older',
         ),
       activeLength: z.number().optional().describe('The number of entries up to that one'),
       /** What model calls used so far; absent where the list is older than these fields. */

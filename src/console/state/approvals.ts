@@ -29,11 +29,10 @@ export type AnswerOutcome = 'answered' | 'over' | 'refused' | RequestError;
 export function answerApproval(
   conversation: string,
   call: Call,
-  { approvalId, asks }: Approval,
+  { approvalId }: Approval,
   answer: ApprovalAnswer,
 ): Promise<AnswerOutcome> {
-  const own = asks || ['approve', 'rerun'].includes(answer.answer) ? 1 : 2; // with the result of the call
-  return answering(conversation, call, own, async () => {
+  return answering(conversation, call, async () => {
     try {
       await requests.answer(approvalId, { ...answer, ...sender() });
       return 'answered';
@@ -73,9 +72,12 @@ export function answerQuestion(
   { call, agent }: Question,
   content: string,
 ): Promise<AnswerOutcome> {
-  return answering(conversation, call, 2, async () => {
+  const isRead = (row: ConversationRow) => row.id === conversation && !isNew(row);
+  const read = conversation === opened.value?.id ? [] : rows.value.filter(isRead);
+  return answering(conversation, call, async () => {
     const about = { to: [agent], replyTo: wireCallId(call.place), ...sender() };
     const { index } = await requests.post(conversation, { id: crypto.randomUUID(), content, ...about });
+    for (const row of read) markRead([row], 1); // with the own message
     const page = await requests.entries(conversation, index + 1, 1).catch(() => null);
     const [result] = page?.entries ?? [];
     if (page && !(result?.type === 'message' && result.answers?.includes(index))) report(new Error(LATE));
@@ -104,18 +106,15 @@ const keyOf = (conversation: string, { place }: Call) => `${conversation}/${wire
 export const isBeingAnswered = (conversation: string, call: Call): boolean =>
   underWay.value.has(keyOf(conversation, call));
 
-/** When the answer is confirmed, forgets the texts of its call (KEPT-1), and what was read stays so with its `own` entries. */
+/** When the answer is confirmed, forgets the texts of its call (KEPT-1). */
 async function answering(
   conversation: string,
   call: Call,
-  own: number,
   send: () => Promise<AnswerOutcome>,
 ): Promise<AnswerOutcome> {
   const key = keyOf(conversation, call);
   underWay.value = new Set([...underWay.value, key]);
   notice.value = null;
-  const isRead = (row: ConversationRow) => row.id === conversation && !isNew(row);
-  const read = conversation === opened.value?.id ? [] : rows.value.filter(isRead);
   const outcome = await send().catch((error): AnswerOutcome => {
     if (error instanceof RequestError && error.status !== 401 && !isRetryable(error)) {
       error.message = `Not answered: ${error.message}`;
@@ -124,10 +123,8 @@ async function answering(
     report(error);
     return 'refused';
   });
-  if (outcome === 'answered') {
-    for (const row of read) markRead([row], own);
+  if (outcome === 'answered')
     for (const field of fieldsOfCall(call)) keepDraft(`${conversation}/${field}`, '');
-  }
   underWay.value = new Set([...underWay.value].filter((other) => other !== key));
   return outcome;
 }

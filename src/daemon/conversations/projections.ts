@@ -27,11 +27,27 @@ export function stateOf(entries: readonly Entry[]): ConversationState {
 const TITLE_LENGTH = 60;
 const NEWEST_LENGTH = 120;
 
-/** About the place in lists, the team or the daemon: no news of the conversation. */
-const NO_NEWS: ReadonlySet<Entry['type']> = new Set(['title-set', 'feedback', 'team-changed', 'claim']);
+/** About the place in lists, the team, the daemon, or steps of a turn, of which its agent tells what matters. */
+const NO_NEWS: ReadonlySet<Entry['type']> = new Set([
+  'title-set',
+  'feedback',
+  'team-changed',
+  'claim',
+  'turn-started',
+  'tool-started',
+  'approval-answered',
+  'message-delivered',
+  'session-set',
+]);
+
+/** Whether somebody who reads the conversation now and then has not seen all with the entry before. */
+const isNews = (entry: Entry): boolean =>
+  !NO_NEWS.has(entry.type) &&
+  !(entry.type === 'message' && entry.role === 'tool') &&
+  !(entry.type === 'turn-ended' && entry.outcome === 'completed');
 
 export function rowOf(id: string, state: ConversationState, entries: readonly Entry[]): ConversationRow {
-  const newest = entries.findLastIndex(({ type }) => !NO_NEWS.has(type));
+  const newest = entries.findLastIndex(isNews);
   return {
     id,
     title: titleOf(state, entries),

@@ -161,12 +161,29 @@ describe('the activity of a conversation', () => {
     ]);
   });
 
+  it.each([
+    [
+      'an approval that is answered',
+      { type: 'approval-answered', approvalId: 'a', answer: 'approve' },
+      false,
+    ],
+    ['a call that begins', { type: 'tool-started', call: { index: 1, position: 0 } }, false],
+    ['the result of a call', { type: 'message', role: 'tool', content: 'done' }, false],
+    ['the end of a turn that completed', ended('completed'), false],
+    ['the end of a turn that failed', ended('failed'), true],
+    ['a call that waits for a person', { type: 'approval-requested', approvalId: 'a' }, true],
+    ['what an agent says', { type: 'message', role: 'assistant', content: 'Done.' }, true],
+  ])('%s: whether a row has news', (_, entry, isNews) => {
+    const row = rowOf('c', stateOf([]), log(person, started, entry));
+    expect([row.activeAt, row.activeLength]).toEqual(isNews ? [at(2), 3] : [at(0), 1]);
+  });
+
   it('titles and changes of the team are no news of a row, also in the stored row', () => {
     const titled = { type: 'title-set', title: 'T' };
     const changed = { type: 'team-changed', agents: [] };
     const entries = log(person, started, ended('completed'), titled, { ...titled, archived: true }, changed);
     const row = rowOf('c', stateOf(entries), entries);
-    expect([row.updatedAt, row.activeAt, row.activeLength]).toEqual([at(5), at(2), 3]);
+    expect([row.updatedAt, row.activeAt, row.activeLength]).toEqual([at(5), at(0), 1]);
     expect(membersOf('row', JSON.parse(JSON.stringify({ rows: [row] }))).get('c')).toEqual(row);
   });
 
