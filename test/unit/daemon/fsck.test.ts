@@ -190,7 +190,10 @@ describe('fsck of a data directory', () => {
   });
 
   it('refuses a directory that is no data directory as wrong usage, and an unknown conversation as not found', async () => {
-    await expect(run(true)).rejects.toMatchObject({ code: 'USAGE_NO_DATA' });
+    await expect(run(true)).rejects.toMatchObject({
+      code: 'USAGE_NO_DATA',
+      hint: expect.stringContaining('in JetStream have no files: move them with `parley migrate`'),
+    });
     expect(await readdir(data)).toEqual([]);
     await keep(talk());
     await expect(run(false, 'nobody')).rejects.toMatchObject(

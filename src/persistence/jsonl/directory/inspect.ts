@@ -55,7 +55,7 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
           'USAGE_NO_DATA',
           `${directory} is no data directory: it has no conversations/`,
           {
-            hint: 'name the data directory of a daemon with --data DIR',
+            hint: 'name the data directory of a daemon with --data DIR; conversations in JetStream have no files: move them with `parley migrate`',
             cause,
           },
         );
