@@ -345,16 +345,22 @@ describe('an AG-UI run with a message that is refused', () => {
   });
 });
 
-describe('an AG-UI application with the token of an approver', () => {
+describe('an AG-UI application with the token of an approver or a reader', () => {
   const list = { name: 'fs_list', arguments: { path: '@project/' } };
   const write = { name: 'fs_write', arguments: { path: '@project/x', content: 'x' } };
   const project = sharedProject({
     settings: {
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration names a variable
-      http: { people: [{ role: 'approve', token: '${BOB}', publisher: 'bob' }] },
+      http: {
+        people: [
+          // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration names a variable
+          { role: 'approve', token: '${BOB}', publisher: 'bob' },
+          // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration names a variable
+          { role: 'read', token: '${EVE}', publisher: 'ann' },
+        ],
+      },
       approvals: EVERYBODY,
     },
-    env: { BOB: 'approves-secret-bob' },
+    env: { BOB: 'approves-secret-bob', EVE: 'reads-secret-eve' },
     agents: { lead: '---\nname: Lead\ntools: [fs_list, fs_write]\n---\nYou lead.' },
     script: [
       { when: { last: '/write/' }, reply: { tool_calls: [list, write] } },
@@ -390,5 +396,24 @@ describe('an AG-UI application with the token of an approver', () => {
     const said = (role: string) => entries.flatMap((entry) => (entry.role === role ? [entry.id] : []));
     expect(said('user')).toEqual(['a1', 'c1']);
     expect(said('tool')).toHaveLength(2);
+  });
+
+  it('a reader opens the thread with the messages that it has from the log, and posts none', async () => {
+    const client = await project.connect();
+    await client.post({ conversation: 'shown', publisher: 'ann', id: 'a1', content: 'Hello' });
+    await followUntil(client, 'shown', (entries) => ofType(entries, 'turn-ended').length === 1);
+    const app = new HttpAgent({
+      url: `${project.http}/ag-ui/parley`,
+      threadId: 'shown',
+      headers: { Authorization: 'Bearer reads-secret-eve' },
+    });
+    for (const _ of [1, 2]) {
+      await app.runAgent();
+      expect(app.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
+    }
+    const { length } = await entriesOf(client, 'shown');
+    app.addMessage({ id: 'e1', role: 'user', content: 'And mine?' });
+    await expect(app.runAgent()).rejects.toThrow('403');
+    expect(await entriesOf(client, 'shown')).toHaveLength(length);
   });
 });

@@ -14,7 +14,7 @@ import { cut, isRecord, ParleyError } from '../../kernel/index.ts';
 import { digest, NOT_ANSWERED, openCallsOf } from '../client-ids.ts';
 import { refusedField } from '../fields.ts';
 import { postOf, type SentPart } from '../files.ts';
-import { type Identity, requireRole } from '../guard/access.ts';
+import { hasRole, type Identity, requireRole } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { type Act, ask, orElse, type Posted, readLog, readTail, stoppedOf } from '../progress/ask.ts';
@@ -39,7 +39,7 @@ import {
  * BEGIN-7 Results of other calls, such as an agent's own, are ignored. If the messages end with one, and the log has no such call,
  *         the run is refused: it would do nothing.
  * BEGIN-8 Messages that the application has from the log, of any person, are not posted again; if there are no others, those of
- *         this author are, whose effects are replayed. Beside an approval, only others need the role `post`.
+ *         this author are, whose effects are replayed, if it has the role `post`. Only others need that role.
  * BEGIN-5 A new thread begins with the posts: earlier messages of the application are not in the log, and it is notified.
  */
 
@@ -154,7 +154,7 @@ export async function begin(daemon: GatewayPort, input: RunInput, by: Beginner):
 function notInLog(
   tail: readonly Entry[],
   posts: readonly SentPost[],
-  { author }: Beginner,
+  { author, identity }: Beginner,
 ): readonly SentPost[] {
   const entryOf = ({ id, parts }: SentPost) =>
     tail.find(
@@ -162,6 +162,7 @@ function notInLog(
         entry.id === id && isOfAPerson(entry) && (ownContent(entry).content ?? '') === textOf(parts),
     );
   if (posts.some((post) => !entryOf(post))) return posts.filter((post) => !entryOf(post));
+  if (!hasRole(identity, 'post')) return [];
   return posts.filter((post) => entryOf(post)?.author.id === author && !entryOf(post)?.replyTo);
 }
 

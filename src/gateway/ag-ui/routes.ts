@@ -50,12 +50,9 @@ async function run(context: Request, slug: string): Promise<Response> {
   return context.newResponse(response.body, response);
 }
 
-/** Beside an approval, messages and results of calls may be those of the log: `begin` requires the role for others (BEGIN-8). */
-function requireRoles(identity: Identity, { posts, again, results, resume }: RunInput): void {
-  const isApproval = resume.map((one) => addressedBy(one).approvalId !== null);
-  if (isApproval.includes(true)) requireRole(identity, 'approve');
-  const isPost = resume.length === 0 && posts.length + again.length + results.length > 0;
-  if (isPost || isApproval.includes(false)) requireRole(identity, 'post');
+/** Messages and results of calls may be those of the log: `begin` requires the role for others (BEGIN-8). */
+function requireRoles(identity: Identity, { resume }: RunInput): void {
+  for (const one of resume) requireRole(identity, addressedBy(one).approvalId === null ? 'post' : 'approve');
 }
 
 function unknown(slug: string, agents: readonly { slug: string }[]): ParleyError {
