@@ -1,4 +1,4 @@
-import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } from 'nats';
+import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
 import { ParleyError } from '../../kernel/index.ts';
 import type {
   ApiHandler,
@@ -18,13 +18,7 @@ import { NatsSharing } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection.ts';
 import { createFeeds } from './feeds.ts';
 import { Capacity, capacityIn } from './ingress/capacity.ts';
-import {
-  createDeadLetters,
-  type DeadLetterOptions,
-  DeadLetterShare,
-  publishDead,
-  publishRefusedRuns,
-} from './ingress/dead-letters.ts';
+import { createDeadLetters, DeadLetterWriter } from './ingress/dead-letters.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { beginReading, ingressStart, unsettledUntil } from './ingress/settled-keeper.ts';
 import { type IngressSources, lastSequence } from './ingress/stored-posts.ts';
@@ -75,13 +69,13 @@ class NatsBus implements Bus {
   readonly publishEntries: Bus['publishEntries'];
   readonly publishLive: Bus['publishLive'];
   readonly publishAudit: Bus['publishAudit'];
+  readonly publishDead: Bus['publishDead'];
+  readonly publishRefusedRuns: Bus['publishRefusedRuns'];
   readonly #connection: NatsConnection;
   readonly #manager: JetStreamManager;
-  readonly #jetstream: JetStreamClient;
   readonly #watch: ConnectionWatch;
   readonly #options: NatsBusOptions;
   readonly #closing = new AbortController();
-  readonly #letters: DeadLetterOptions;
   readonly #flushFeeds: () => void;
   #service: Promise<RunningService> | null = null;
   #ingress: Ingress | null = null;
@@ -91,7 +85,6 @@ class NatsBus implements Bus {
   constructor(connection: NatsConnection, manager: JetStreamManager, options: NatsBusOptions) {
     this.#connection = connection;
     this.#manager = manager;
-    this.#jetstream = connection.jetstream();
     this.#options = options;
     const { subjects, log } = options;
     this.deadLetters = createDeadLetters(manager, subjects);
@@ -106,16 +99,13 @@ class NatsBus implements Bus {
       this.#ingress?.interrupt('the connection was lost');
       this.#sharing?.lost('the connection was lost');
     });
-    this.#letters = {
-      jetstream: this.#jetstream,
-      subjects,
-      log,
-      watch: this.#watch,
-      closing: this.#closing.signal,
-      share: new DeadLetterShare({ manager, stream: subjects.deadStream, log }),
+    const letters = new DeadLetterWriter({
+      ...{ connection, manager, subjects, log, watch: this.#watch, closing: this.#closing.signal },
       maxPayload: () => this.maxPayload - LETTER_ROOM,
       ensureStreams: () => this.#ensureStreams(),
-    };
+    });
+    this.publishDead = letters.publishDead;
+    this.publishRefusedRuns = letters.publishRefusedRuns;
   }
 
   get isConnected(): boolean {
@@ -196,13 +186,6 @@ class NatsBus implements Bus {
       throw brokerError(error, `read stream ${this.#options.subjects.ingressStream}`);
     }
   }
-
-  publishDead: Bus['publishDead'] = (delivery, refused, id, mayStore) =>
-    publishDead({ ...this.#letters, mayStore }, delivery, refused, id);
-
-  publishRefusedRuns: Bus['publishRefusedRuns'] = async (publisher, posts, refused, mayStore) => {
-    await publishRefusedRuns({ ...this.#letters, mayStore }, publisher, posts, refused);
-  };
 
   async register(): Promise<void> {
     await (await this.#theService()).register();

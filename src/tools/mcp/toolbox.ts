@@ -35,15 +35,6 @@ import { type ArgumentsCheck, argumentsCheck, McpServer, type ServerStatus } fro
  * MCP-TOOLBOX-4 A tool that is not accepted in its current form does not run, even if the call was allowed.
  */
 
-export interface McpToolbox extends Toolbox {
-  /** Starts all servers and does not wait; the first `definitions()` does so too. */
-  start(): void;
-  /** Resolves when each server is ready or has failed once. */
-  settled(): Promise<void>;
-  /** In the order of the configuration. */
-  status(): readonly ServerStatus[];
-}
-
 interface OfferedTool {
   readonly server: string;
   readonly tool: string;
@@ -54,7 +45,7 @@ interface OfferedTool {
 
 const LONGEST_DESCRIPTION = 8000;
 
-export class ServerTools implements McpToolbox {
+export class McpToolbox implements Toolbox {
   readonly #owners: readonly McpServer[];
   readonly #acceptance: Acceptance | null;
   #offered: ReadonlyMap<string, OfferedTool> | null = null;
@@ -76,15 +67,18 @@ export class ServerTools implements McpToolbox {
     this.#defined = null;
   }
 
+  /** Starts all servers and does not wait; the first `definitions()` does so too. */
   start(): void {
     for (const server of this.#owners) server.start();
   }
 
+  /** Resolves when each server is ready or has failed once. */
   async settled(): Promise<void> {
     this.start();
     await Promise.all(this.#owners.map((server) => server.settled()));
   }
 
+  /** In the order of the configuration. */
   status(): readonly ServerStatus[] {
     return this.#owners.map((server) => server.status());
   }
@@ -241,7 +235,7 @@ export function createMcpTools(options: McpToolsOptions): McpToolbox {
         onChange,
       });
     });
-  return new ServerTools(servers, acceptance);
+  return new McpToolbox(servers, acceptance);
 }
 
 /** Null: the server has a program, or its token is configured. */

@@ -1,11 +1,10 @@
 import type { JetStreamClient, JetStreamManager, StoredMsg } from 'nats';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
-import { messageOf, ParleyError, type Refusal, sleep } from '../../../kernel/index.ts';
+import { messageOf, ParleyError, sleep } from '../../../kernel/index.ts';
 import { decodeDeadLetter, encodeDeadLetter, encodeRefusedRuns, SKIPPED } from '../../dead-letter.ts';
-import type { BusLog, DeadLetter, DeadLetterQuery, DeadLetters } from '../../port.ts';
-import { type Delivery, isLegalId, type Letter, type RefusedRuns, type StreamPosition } from '../../post.ts';
+import type { Bus, DeadLetter, DeadLetterQuery, DeadLetters } from '../../port.ts';
+import { isLegalId, type Letter, type StreamPosition } from '../../post.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
-import type { ConnectionWatch } from '../connection/connection.ts';
 import { brokerError } from '../streams/broker-error.ts';
 import { findMessage, findStream } from '../streams/streams.ts';
 import { type IngressSources, StreamConsumer } from './stored-posts.ts';
@@ -18,16 +17,8 @@ const PUBLISH_TIMEOUT_MS = 5_000;
 const SHORTEST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
 
-export interface DeadLetterOptions {
-  readonly jetstream: JetStreamClient;
-  readonly subjects: Subjects;
-  readonly log: BusLog;
+interface DeadLetterOptions extends Omit<IngressSources, 'capacity' | 'stream'> {
   readonly maxPayload: () => number;
-  readonly watch: ConnectionWatch;
-  /** Creates the streams that are missing. */
-  readonly ensureStreams: () => Promise<unknown>;
-  readonly share: DeadLetterShare;
-  readonly mayStore?: (() => Promise<void>) | undefined;
   readonly closing: AbortSignal;
 }
 
@@ -37,58 +28,61 @@ function tokenOf(name: string): string {
 }
 
 /**
- * Stores the dead letter of a refused post and returns its sequence. Retries until the stream has it, because the post is
- * settled then. Rejects with `BUS_CLOSED` if the bus closes first; the post is refused again after a restart. The server keeps one
- * letter, also if two daemons refuse the post at once, or if its confirmation is lost.
+ * Stores the dead letters of refused posts. Retries until the stream has a letter, because the post is settled then. Rejects with
+ * `BUS_CLOSED` if the bus closes first; the post is refused again after a restart.
  */
-export async function publishDead(
-  options: DeadLetterOptions,
-  delivery: Delivery,
-  refused: Refusal,
-  id: string,
-): Promise<number> {
-  const { publisher, conversation, body, messageId, fallbackId, position: ingress } = delivery;
-  const msgID = [publisher, conversation, ingress.stream, ingress.sequence, delivery.takenAt]
-    .map((part) => encodeURIComponent(part))
-    .join(' ');
-  const names = [tokenOf(publisher), tokenOf(conversation)] as const;
-  const origin = { id: id || legalId(messageId) || fallbackId, ingress };
-  const encode = () => encodeDeadLetter(refused, body, origin, options.maxPayload());
-  return keepLetter(options, names, encode, { msgID });
-}
+export class DeadLetterWriter {
+  readonly #options: DeadLetterOptions;
+  readonly #jetstream: JetStreamClient;
+  readonly #share: DeadLetterShare;
 
-/** As `publishDead`, for many posts of one publisher. */
-export function publishRefusedRuns(
-  options: DeadLetterOptions,
-  publisher: string,
-  posts: RefusedRuns,
-  refused: Refusal,
-): Promise<number> {
-  return keepLetter(options, [tokenOf(publisher), SEVERAL], () => encodeRefusedRuns(refused, posts));
-}
+  constructor(options: DeadLetterOptions) {
+    this.#options = options;
+    this.#jetstream = options.connection.jetstream();
+    this.#share = new DeadLetterShare({ ...options, stream: options.subjects.deadStream });
+  }
 
-async function keepLetter(
-  { jetstream, subjects, log, closing, watch, ensureStreams, share, mayStore }: DeadLetterOptions,
-  [publisher, conversation]: readonly [string, string],
-  encode: () => Uint8Array,
-  once: { readonly msgID?: string } = {},
-): Promise<number> {
-  const subject = subjects.dead(publisher, conversation);
-  for (let wait = SHORTEST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
-    await watch.connected(LONGEST_PAUSE_MS, closing);
-    if (closing.aborted) throw busClosed(subject);
-    await mayStore?.(); // the server detects a repetition for two minutes only
-    try {
-      const letter = encode();
-      const { seq } = await jetstream.publish(subject, letter, { ...once, timeout: PUBLISH_TIMEOUT_MS });
-      void share.stored(subjects.dead(publisher, ANY), letter.length);
-      return seq;
-    } catch (error) {
+  /** The server keeps one letter, also if two daemons refuse the post at once, or if its confirmation is lost. */
+  publishDead: Bus['publishDead'] = async (delivery, refused, id, mayStore) => {
+    const { publisher, conversation, body, messageId, fallbackId, position: ingress } = delivery;
+    const msgID = [publisher, conversation, ingress.stream, ingress.sequence, delivery.takenAt]
+      .map((part) => encodeURIComponent(part))
+      .join(' ');
+    const names = [tokenOf(publisher), tokenOf(conversation)] as const;
+    const origin = { id: id || legalId(messageId) || fallbackId, ingress };
+    const encode = () => encodeDeadLetter(refused, body, origin, this.#options.maxPayload());
+    return this.#keep(names, encode, mayStore, { msgID });
+  };
+
+  publishRefusedRuns: Bus['publishRefusedRuns'] = async (publisher, posts, refused, mayStore) => {
+    await this.#keep([tokenOf(publisher), SEVERAL], () => encodeRefusedRuns(refused, posts), mayStore);
+  };
+
+  async #keep(
+    [publisher, conversation]: readonly [string, string],
+    encode: () => Uint8Array,
+    mayStore: (() => Promise<void>) | undefined,
+    once: { readonly msgID?: string } = {},
+  ): Promise<number> {
+    const { subjects, log, closing, watch, ensureStreams } = this.#options;
+    const subject = subjects.dead(publisher, conversation);
+    for (let wait = SHORTEST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+      await watch.connected(LONGEST_PAUSE_MS, closing);
       if (closing.aborted) throw busClosed(subject);
-      log.warn({ subject, reason: messageOf(error) }, 'a dead letter could not be stored; retrying');
+      await mayStore?.(); // the server detects a repetition for two minutes only
+      try {
+        const letter = encode();
+        const options = { ...once, timeout: PUBLISH_TIMEOUT_MS };
+        const { seq } = await this.#jetstream.publish(subject, letter, options);
+        void this.#share.stored(subjects.dead(publisher, ANY), letter.length);
+        return seq;
+      } catch (error) {
+        if (closing.aborted) throw busClosed(subject);
+        log.warn({ subject, reason: messageOf(error) }, 'a dead letter could not be stored; retrying');
+      }
+      await sleep(wait, closing);
+      await ensureStreams().catch(() => undefined);
     }
-    await sleep(wait, closing);
-    await ensureStreams().catch(() => undefined);
   }
 }
 
@@ -108,21 +102,21 @@ const SHARE = 1 / 4;
 const STEP_BYTES = 4 * 1_024 ** 2;
 const MANY = 10_000;
 
+interface ShareOptions extends Pick<IngressSources, 'manager' | 'log'> {
+  readonly stream: string;
+}
+
 /**
  * Limits the dead letters of one publisher to a quarter of the stream, so that they do not displace those of others. Only its
  * own oldest letters are removed. The share is enforced each time that they have grown by `STEP_BYTES`, and is approximate: the
  * number of letters to keep is computed from their mean size.
  */
 export class DeadLetterShare {
-  readonly #options: { readonly manager: JetStreamManager; readonly stream: string; readonly log: BusLog };
+  readonly #options: ShareOptions;
   /** Letters stored since the share was last enforced, by the subject filter of their publisher. */
   readonly #stored = new Map<string, { letters: number; bytes: number }>();
 
-  constructor(options: {
-    readonly manager: JetStreamManager;
-    readonly stream: string;
-    readonly log: BusLog;
-  }) {
+  constructor(options: ShareOptions) {
     this.#options = options;
   }
 

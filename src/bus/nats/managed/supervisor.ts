@@ -26,20 +26,6 @@ import { bringUp, canSyncAlways, type RunningServer, type ServerContext, urlOf }
  *    JetStream request any more, and 2.15.1 refuses every post.
  */
 
-export interface ManagedServer {
-  /** `nats://127.0.0.1:<port>`, without credentials; constant for this directory. */
-  readonly url: string;
-  /** Path of the file with the seed of its only user's nkey. */
-  readonly nkey: string;
-  /** The version of the running server. This and the next properties can change with a restart. */
-  readonly version: string;
-  /** Another process had started it. */
-  readonly adopted: boolean;
-  readonly pid: number;
-  /** Ends the server; resolves when its directory is free. Calls share one promise. */
-  stop(): Promise<void>;
-}
-
 type State =
   | { readonly kind: 'watching'; readonly timer: NodeJS.Timeout }
   | { readonly kind: 'restarting'; readonly done: Promise<void> }
@@ -60,7 +46,7 @@ export function restartPause(failures: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 20), LONGEST_PAUSE_MS);
 }
 
-class SupervisedServer implements ManagedServer {
+export class ManagedServer {
   readonly #context: ServerContext;
   /** The controller of the context's signal. */
   readonly #stopping: AbortController;
@@ -81,15 +67,19 @@ class SupervisedServer implements ManagedServer {
     this.#adopt(server);
   }
 
+  /** `nats://127.0.0.1:<port>`, without credentials; constant for this directory. */
   get url(): string {
     return urlOf(this.#server.endpoint);
   }
+  /** Path of the file with the seed of its only user's nkey. */
   get nkey(): string {
     return this.#server.credentials.nkey;
   }
+  /** The version of the running server. This and the next properties can change with a restart. */
   get version(): string {
     return this.#server.version;
   }
+  /** Another process had started it. */
   get adopted(): boolean {
     return this.#server.adopted;
   }
@@ -97,6 +87,7 @@ class SupervisedServer implements ManagedServer {
     return this.#server.pid;
   }
 
+  /** Ends the server; resolves when its directory is free. Calls share one promise. */
   stop(): Promise<void> {
     if (this.#state.kind === 'stopping') return this.#state.done;
     this.#stopping.abort();
@@ -257,7 +248,7 @@ export async function startManagedServer({
   };
   const server = await bringUp({ ...context, version });
   logServer(context.log, server);
-  return new SupervisedServer(context, server, stopping);
+  return new ManagedServer(context, server, stopping);
 }
 
 function logServer(log: ManagedLog, { endpoint, pid, version, adopted }: RunningServer): void {

@@ -9,7 +9,7 @@ import { onTestFinished } from 'vitest';
 import type { ToolRun } from '../../../../src/agents/tool-port.ts';
 import { DEFAULT_TIMES, type McpTimes } from '../../../../src/tools/mcp/connection.ts';
 import { McpServer } from '../../../../src/tools/mcp/server.ts';
-import { ServerTools } from '../../../../src/tools/mcp/toolbox.ts';
+import { McpToolbox } from '../../../../src/tools/mcp/toolbox.ts';
 
 export interface FakeCall {
   readonly name: string;
@@ -71,7 +71,7 @@ export class FakeServer {
 }
 
 export interface TestTools {
-  readonly tools: ServerTools;
+  readonly tools: McpToolbox;
   readonly said: { readonly level: string; readonly fields: object; readonly message: string }[];
   /** Resolves when `is` returns true after a change. */
   until(is: () => boolean): Promise<void>;
@@ -88,7 +88,7 @@ export function openTools(
   const said: TestTools['said'] = [];
   const watchers = new Set<() => void>();
   const say = (level: string) => (fields: object, message: string) => said.push({ level, fields, message });
-  const tools = new ServerTools((onChange) =>
+  const tools = new McpToolbox((onChange) =>
     Object.entries(servers).map(
       ([name, { link }]) =>
         new McpServer({
