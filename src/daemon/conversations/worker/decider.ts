@@ -380,39 +380,121 @@ async function prepareCall(
   const turn = conversation.state.agents[effect.agent]?.turn;
   const own = turn && daemon.definitions.agentOf(conversation, turn, (state) => daemon.team.for(state));
   if (!assembled || !turn || !own) return null;
-  const candidates = candidatesFor(own, turn);
-  const setup = setupFor(own, turn);
-  const preparing = { effect, setup, upTo: turn.upTo, context, planned, ...candidates };
-  return { assembled, ...planOf(preparing, assembled, turn) };
+  const preparation = new CallPreparation(context, effect, turn, own);
+  return { assembled, ...preparation.plan(assembled, planned) };
 }
 
-interface Preparing {
-  readonly effect: CallEffect;
-  readonly setup: RunningAgent;
-  readonly asked: ModelCandidate;
-  readonly others: readonly ModelCandidate[];
-  readonly upTo: number;
-  readonly context: PrepareContext;
-  /** What the calls may use that start before it. */
-  readonly planned: readonly ReservedCall[];
-}
+/** A model call of one turn, by the definition of that turn. */
+class CallPreparation {
+  readonly #context: PrepareContext;
+  readonly #effect: CallEffect;
+  readonly #turn: Turn;
+  readonly #setup: RunningAgent;
+  readonly #candidates: ReturnType<typeof candidatesFor>;
 
-/** Why the candidate is not called although another is left; null: it is called. */
-function skipped(
-  { asked, others, context }: Preparing,
-  { fault, reduction }: NextRequest,
-  { candidate }: Turn,
-): FailedAttempt | null {
-  const { health } = context.daemon;
-  const since = health.backingOff(asked.client);
-  const healthy = since ? helping(since.code, asked, others) : [];
-  if (since && healthy.some(({ client }) => health.backingOff(client) === null)) {
-    const failed = since.failures === 1 ? 'it failed' : `it failed ${since.failures} times in a row`;
-    return failedAttempt(asked, healthy, since.code, `It was not called: ${failed} a short time ago.`);
+  constructor(context: PrepareContext, effect: CallEffect, turn: Turn, own: RunningAgent) {
+    this.#context = context;
+    this.#effect = effect;
+    this.#turn = turn;
+    this.#setup = setupFor(own, turn);
+    this.#candidates = candidatesFor(own, turn);
   }
-  // A fallback may have less room than the agent's own model.
-  if (!fault || reduction || candidate === null) return null;
-  return failedAttempt(asked, helping(fault.code, asked, others), fault.code, fault.message);
+
+  /** `planned`: what the calls may use that start before it. */
+  plan(prepared: NextRequest, planned: readonly ReservedCall[]): Plan {
+    const { upTo } = this.#turn;
+    const failed = this.#skipped(prepared);
+    if (failed) return { kind: 'skipped', failed, upTo };
+    if (prepared.reduction) return this.#reducing(prepared.reduction);
+    if (prepared.fault) return { kind: 'refused', refusal: prepared.fault, upTo };
+    const { maxOutputTokens, price } = this.#setup.profile;
+    const reservation = reservationFor(prepared.tokens, maxOutputTokens, price);
+    const limit = this.#limitReached(reservation, planned);
+    return limit ? { kind: 'limited', limit, upTo } : this.#ready(prepared, reservation);
+  }
+
+  /** Why the candidate is not called although another is left; null: it is called. */
+  #skipped({ fault, reduction }: NextRequest): FailedAttempt | null {
+    const { asked, others } = this.#candidates;
+    const { health } = this.#context.daemon;
+    const since = health.backingOff(asked.client);
+    const healthy = since ? helping(since.code, asked, others) : [];
+    if (since && healthy.some(({ client }) => health.backingOff(client) === null)) {
+      const failed = since.failures === 1 ? 'it failed' : `it failed ${since.failures} times in a row`;
+      return failedAttempt(asked, healthy, since.code, `It was not called: ${failed} a short time ago.`);
+    }
+    // A fallback may have less room than the agent's own model.
+    if (!fault || reduction || this.#turn.candidate === null) return null;
+    return failedAttempt(asked, helping(fault.code, asked, others), fault.code, fault.message);
+  }
+
+  /** The limit of the conversation, or the budget of a hired agent (HIRING-5), that this call could exceed; null: none. */
+  #limitReached(call: Reservation, planned: readonly ReservedCall[] = []): LimitReached | null {
+    const { conversation, daemon } = this.#context;
+    const { state, roster } = conversation;
+    const { agent: slug } = this.#effect;
+    const reserved = [...this.#context.reserved(), ...planned, { agent: slug, ...call }];
+    const { tokens: usedTokens, usd: usedUsd } = usedFor(state, slug);
+    const reached = overBudget({ ...daemon.team.limits, usedTokens, usedUsd }, reserved);
+    if (reached) return reached;
+    for (const { agent, budget, members, ...used } of accountsOf(state, roster, slug)) {
+      const { tokens: tokensPerConversation = null, usd: usdPerConversation = null } = budget;
+      const ofMembers = reserved.filter((one) => members.includes(one.agent));
+      const over = overBudget({ tokensPerConversation, usdPerConversation, ...used }, ofMembers);
+      if (over) return { name: 'hireBudget', message: `the budget of ${agent}: ${over.message}` };
+    }
+    return null;
+  }
+
+  #deadline(): number {
+    const { conversation, daemon, times } = this.#context;
+    const turn = conversation.state.agents[this.#effect.agent]?.turn;
+    const limitMs = daemon.team.limits.turnSeconds * 1_000;
+    return turn ? times.deadline(turn, limitMs) : daemon.elapsed() + limitMs;
+  }
+
+  #reducing(reduction: PlannedReduction, tokenRatio?: number): ReducingCall {
+    return {
+      kind: 'reduce',
+      setup: this.#setup,
+      reduction,
+      upTo: this.#turn.upTo,
+      tokenRatio,
+      deadline: this.#deadline(),
+      allows: (reservation) => this.#limitReached(reservation) === null,
+    };
+  }
+
+  #ready({ request, estimatedTokens }: NextRequest, reservation: Reservation): ReadyCall {
+    const { entries } = this.#context.conversation;
+    const [turn, setup] = [this.#turn, this.#setup];
+    const asking = entries[turn.upTo];
+    const { contextTokens, maxOutputTokens } = setup.profile;
+    const room = contextTokens - maxOutputTokens;
+    // The estimate was too low if the provider refuses the request: it was larger than the window.
+    const tokenRatio = room / Math.max(1, estimatedTokens);
+    return {
+      kind: 'ready',
+      setup,
+      ...this.#candidates,
+      request: asking ? { ...request, askedAt: Date.parse(asking.createdAt) } : request,
+      schema: schemaFor(setup, entries, turn),
+      upTo: turn.upTo,
+      estimatedTokens,
+      number: turn.modelCalls + 1,
+      reservation,
+      deadline: this.#deadline(),
+      isNearWindow: 2 * estimatedTokens >= room,
+      tooLong: () => (turn.wasTooLong ? null : this.#reducedBy({ tokenRatio })),
+      withoutFiles: () => this.#reducedBy({ maxFiles: 0 }),
+    };
+  }
+
+  #reducedBy(refused: { readonly tokenRatio?: number; readonly maxFiles?: number }): ReducingCall | null {
+    const { requests, conversation } = this.#context;
+    const again = requests.draft(conversation, this.#effect.agent, this.#effect.turnId, refused);
+    return again?.reduction ? this.#reducing(again.reduction, refused.tokenRatio) : null;
+  }
 }
 
 /** Null: no other candidate is left. */
@@ -424,113 +506,6 @@ export function failedAttempt(
 ): FailedAttempt | null {
   if (!next) return null;
   return { candidate: { model, key }, next: { model: next.model, key: next.key }, code, message };
-}
-
-function planOf(preparing: Preparing, prepared: NextRequest, turn: Turn): Plan {
-  const { effect, setup, upTo, context, planned } = preparing;
-  const failed = skipped(preparing, prepared, turn);
-  if (failed) return { kind: 'skipped', failed, upTo };
-  if (prepared.reduction) return reducing(preparing, prepared.reduction);
-  if (prepared.fault) return { kind: 'refused', refusal: prepared.fault, upTo };
-  const { maxOutputTokens, price } = setup.profile;
-  const reservation = reservationFor(prepared.tokens, maxOutputTokens, price);
-  const limit = limitReached(context, { agent: effect.agent, ...reservation }, planned);
-  if (limit) return { kind: 'limited', limit, upTo };
-  return ready(preparing, prepared, reservation);
-}
-
-/** The limit of the conversation, or the budget of a hired agent (HIRING-5), that this call could exceed; null: none. */
-function limitReached(
-  context: PrepareContext,
-  call: ReservedCall,
-  planned: readonly ReservedCall[] = [],
-): LimitReached | null {
-  const { state, roster } = context.conversation;
-  const reserved = [...context.reserved(), ...planned, call];
-  const { tokens: usedTokens, usd: usedUsd } = usedFor(state, call.agent);
-  const budget = { ...context.daemon.team.limits, usedTokens, usedUsd };
-  const reached = overBudget(budget, reserved);
-  if (reached) return reached;
-  for (const { agent, budget: given, members, ...used } of accountsOf(state, roster, call.agent)) {
-    const own = {
-      tokensPerConversation: given.tokens ?? null,
-      usdPerConversation: given.usd ?? null,
-      ...used,
-    };
-    const over = overBudget(
-      own,
-      reserved.filter((one) => members.includes(one.agent)),
-    );
-    if (over) return { name: 'hireBudget', message: `the budget of ${agent}: ${over.message}` };
-  }
-  return null;
-}
-
-function deadlineOf(effect: CallEffect, { conversation, daemon, times }: PrepareContext): number {
-  const turn = conversation.state.agents[effect.agent]?.turn;
-  const limitMs = daemon.team.limits.turnSeconds * 1_000;
-  return turn ? times.deadline(turn, limitMs) : daemon.elapsed() + limitMs;
-}
-
-function reducing(
-  { effect, setup, upTo, context }: Preparing,
-  reduction: PlannedReduction,
-  tokenRatio?: number,
-): ReducingCall {
-  return {
-    kind: 'reduce',
-    setup,
-    reduction,
-    upTo,
-    tokenRatio,
-    deadline: deadlineOf(effect, context),
-    allows: (reservation) => limitReached(context, { agent: effect.agent, ...reservation }) === null,
-  };
-}
-
-function ready(
-  preparing: Preparing,
-  { request, estimatedTokens }: NextRequest,
-  reservation: Reservation,
-): ReadyCall {
-  const { effect, setup, asked, others, upTo, context } = preparing;
-  const { state, entries } = context.conversation;
-  const turn = state.agents[effect.agent]?.turn;
-  const asking = turn && entries[turn.upTo];
-  const { contextTokens, maxOutputTokens } = setup.profile;
-  return {
-    kind: 'ready',
-    setup,
-    asked,
-    others,
-    request: asking ? { ...request, askedAt: Date.parse(asking.createdAt) } : request,
-    schema: schemaFor(setup, entries, turn ?? null),
-    upTo,
-    estimatedTokens,
-    number: (turn?.modelCalls ?? 0) + 1,
-    reservation,
-    deadline: deadlineOf(effect, context),
-    isNearWindow: 2 * estimatedTokens >= contextTokens - maxOutputTokens,
-    tooLong: () => (turn?.wasTooLong ? null : reduceFurther(preparing, estimatedTokens)),
-    withoutFiles: () => reducedBy(preparing, { maxFiles: 0 }),
-  };
-}
-
-/** The estimate was too low: the refused request was larger than the window. */
-function reduceFurther(preparing: Preparing, estimatedTokens: number): ReducingCall | null {
-  const { contextTokens, maxOutputTokens } = preparing.setup.profile;
-  return reducedBy(preparing, {
-    tokenRatio: (contextTokens - maxOutputTokens) / Math.max(1, estimatedTokens),
-  });
-}
-
-function reducedBy(
-  preparing: Preparing,
-  refused: { readonly tokenRatio?: number; readonly maxFiles?: number },
-): ReducingCall | null {
-  const { effect, context } = preparing;
-  const again = context.requests.draft(context.conversation, effect.agent, effect.turnId, refused);
-  return again?.reduction ? reducing(preparing, again.reduction, refused.tokenRatio) : null;
 }
 
 /**
