@@ -73,6 +73,15 @@ describe('chats over `/v1`', () => {
       .filter(({ role, meta }) => role === 'user' && meta?.seeded === undefined)
       .map(({ content }) => content);
 
+  it('a chat goes on after an answer that is too large for the log, of which the client has all', async () => {
+    handler = () => ({ text: `${'x'.repeat(30_000)} `.repeat(45) });
+    const long = await chat([user('at length')]);
+    expect(long.text).toMatch(/^x{30000} [^]*\n\[Full output: \S+\]$/);
+    handler = echo;
+    const next = await chat([user('at length'), assistant(long.text), user('and now?')]);
+    expect(next).toMatchObject({ text: '2: and now?', conversation: long.conversation });
+  });
+
   it('chats with the same beginning are separate conversations, concurrently and in sequence', async () => {
     handler = echo;
     const first = await Promise.all([1, 2, 3, 4].map(() => chat([user('alike')])));

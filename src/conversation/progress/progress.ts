@@ -437,7 +437,7 @@ export function failureOf(content: string | null): { readonly partial: string; r
 }
 
 /** The end of a preview of a large text in the log. */
-const FILE = /\n\[Full output: [^\n]+\]$/;
+export const KEPT_FILE = /\n\[Full output: [^\n]+\]$/;
 
 /**
  * One text, sent while it is generated. Live text is a prefix of its entry: if a retry produces another text, nothing is
@@ -477,7 +477,7 @@ export class IncrementalText {
   /** The entry arrived: returns the rest of the text, or its replacement. */
   end(whole: string): Rest {
     if (whole.startsWith(this.#sent)) return { isMore: true, words: whole.slice(this.#sent.length) };
-    const file = FILE.exec(whole);
+    const file = KEPT_FILE.exec(whole);
     const isPreview = file !== null && this.#sent.startsWith(whole.slice(0, file.index));
     return isPreview ? { isMore: true, words: file[0] } : { isMore: false, words: whole };
   }

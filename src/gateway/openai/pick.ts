@@ -2,6 +2,7 @@ import {
   type CallersCall,
   contentOf,
   type Entry,
+  KEPT_FILE,
   type MessageEntry,
   quotedLines,
   wireCallId,
@@ -296,8 +297,10 @@ function isContinuedBy(tail: readonly Entry[], request: Asked): boolean {
     .slice(place + 1)
     .flatMap(({ role, content }) => (role === 'assistant' && content ? [withoutAddresses(content)] : []));
   const words = joined(got);
-  // An approval may have been answered since: the log continues, the client's copy does not.
-  return words === joined(texts) || noticesIn(tail).some((notice) => words.endsWith(notice));
+  const known = joined(texts);
+  // Of a large answer the log has the beginning. An approval may have been answered since: the log continues.
+  const ends = [...noticesIn(tail), ...(KEPT_FILE.exec(known) ?? [])];
+  return words === known || ends.some((end) => words.endsWith(end));
 }
 
 /** Clients differ in the spaces around a text, and in what they make of none. */
