@@ -76,7 +76,7 @@ describe('chats over `/v1`', () => {
   it('a chat goes on after an answer that is too large for the log, of which the client has all', async () => {
     handler = () => ({ text: `${'x'.repeat(30_000)} `.repeat(45) });
     const long = await chat([user('at length')]);
-    expect(long.text).toMatch(/^x{30000} [^]*\n\[Full output: \S+\]$/);
+    expect(long.text).toMatch(/^x{30000} .*\n\[Full output: \S+\]$/s);
     handler = echo;
     const next = await chat([user('at length'), assistant(long.text), user('and now?')]);
     expect(next).toMatchObject({ text: '2: and now?', conversation: long.conversation });
