@@ -49,6 +49,7 @@ const SCRIPT = [
   { when: { last: '/^book/' }, reply: calls(['mcp__program__book', {}]) },
   { when: { last: '/^survey/' }, reply: calls(['mcp__program__survey', {}]) },
   { when: { last: '/^sly/' }, reply: calls(['mcp__program__sly', {}]) },
+  { when: { last: '/^hurry/' }, reply: calls(['mcp__program__hurry', {}]) },
   { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
   {
     when: { last: '/^three/' },
@@ -418,6 +419,36 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     const seats = page.locator('.edit-arguments label').filter({ hasText: 'seats' });
     expect(await textOf(seats)).toMatch(/seats \(optional\)\s+at least 1/);
     await page.getByRole('button', { name: 'Deny' }).click();
+    await message(page, 'Noted: ').waitFor();
+  });
+
+  it('a call that failed while its form waited does not say that it took less time than that', async () => {
+    const page = await stage.begin('hurried', 'hurry');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await message(page, 'Noted: ').waitFor();
+    expect(await textOf(page.locator('.call').first())).toMatch(
+      /failed after \d+ ms and the wait for a person[\s\S]*timed out/,
+    );
+  });
+
+  it('after Esc in the form of a server, `a` sends it', async () => {
+    const page = await stage.begin('form-by-key', 'book');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByLabel('Day').fill('Friday');
+    await page.keyboard.press('Escape');
+    await pressAlone(page, 'a');
+    expect(await textOf(message(page, 'Noted: '))).toContain('Friday');
+  });
+
+  it('the field of a reason says what sends it, as Enter does not', async () => {
+    const page = await stage.begin('reasoned', 'sleep');
+    const card = page.locator('.ask-card');
+    await card.getByPlaceholder('Reason (optional), then Approve or Deny').waitFor();
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    await card.getByPlaceholder('Reason (optional), then Run').waitFor();
+    await card.getByLabel('Reason').press('Enter');
+    await card.getByRole('button', { name: 'Cancel' }).click();
+    await card.getByRole('button', { name: 'Deny' }).click();
     await message(page, 'Noted: ').waitFor();
   });
 

@@ -412,6 +412,38 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await page.getByText('Nothing needs you.').waitFor();
   });
 
+  it('what was dismissed by key comes back by a command, while that is offered', async () => {
+    await post('undone', 'fail, then undo');
+    const page = await stage.look('#/inbox');
+    await (await openItem(page, 'then undo')).getByRole('button', { name: 'Dismiss' }).press('Enter');
+    await item(page, 'then undo').waitFor({ state: 'detached' });
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('>undo');
+    await page.getByRole('option', { name: 'Undo (Dismissed: fail, then undo)' }).waitFor();
+    await page.keyboard.press('Enter');
+    await item(page, 'then undo').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('>undo');
+    expect(await page.getByRole('option', { name: /^Undo/ }).count()).toBe(0);
+  });
+
+  it('the list says "now" of what is younger than a minute', async () => {
+    await post('minute', 'hello minute');
+    const page = await stage.look();
+    await page.clock.install();
+    await page.goto(`${stage.url}/?minute#/`);
+    const time = page.locator('.row', { hasText: 'hello minute' }).locator('time');
+    await time.waitFor();
+    await page.waitForTimeout(3_000); // the row is older than its newest entry
+    await post('minute', 'hello again');
+    await page.locator('.row', { hasText: 'Noted: hello again' }).waitFor();
+    expect(await textOf(time)).toBe('now');
+    await page.clock.fastForward(58_500);
+    await page.clock.fastForward(3_000);
+    await expect.poll(() => textOf(time), { timeout: 9_000 }).toMatch(/^\d\d:\d\d$/);
+  });
+
   itLong('the time of an item goes by while nothing else changes', async () => {
     const page = await stage.look();
     await page.clock.install();

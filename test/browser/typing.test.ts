@@ -215,6 +215,9 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await page.keyboard.press('Enter');
     await expect.poll(() => draft(page)).toBe('turquoise');
     expect(await kept.count()).toBe(0);
+    expect(await textOf(page.getByRole('alert'))).toMatch(/Your text is in the message field/);
+    await page.getByLabel('Message').fill(''); // and so is the notice
+    await expect.poll(() => page.getByRole('alert').count(), { timeout: 5_000 }).toBe(0);
   });
 
   itLong(

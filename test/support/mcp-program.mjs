@@ -70,6 +70,11 @@ server.registerTool('sly', {}, async () => {
   const asked = server.server.elicitInput(form({ sure: { type: 'boolean' } }), { timeout: 600_000 });
   return text(JSON.stringify(await asked));
 });
+/** Asks, and waits for no answer that takes longer. */
+server.registerTool('hurry', {}, async () => {
+  const form = { message: 'Now?', requestedSchema: { type: 'object', properties: {} } };
+  return text(JSON.stringify(await server.server.elicitInput(form, { timeout: 2_000 })));
+});
 /** Asks for several fields, with titled choices in each form. */
 server.registerTool('survey', {}, async () => {
   const properties = {

@@ -154,9 +154,7 @@ function ownLink(): (told: Told) => void {
   return joinHubs(receive);
 }
 
-interface TrustedTypes {
-  createPolicy(name: string, rules: object): { createScriptURL(url: string): string };
-}
+type TrustedTypes = { createPolicy(name: string, rules: object): { createScriptURL(url: string): string } };
 
 /** The page's policy allows this script as a worker, and no other. */
 function trusted(url: string): string {

@@ -143,11 +143,13 @@ export function moveAnswer(conversation: string, { call, agent }: Question): voi
   const stays = wouldAnswerAnother(agent);
   const where = stays ? 'at this question' : 'in the message field';
   const over = call.resultBy === null ? NO_LONGER : `${escapeHidden(call.resultBy)} answered first.`;
-  notice.value = { text: `${over} Your text is ${where}.`, hint: '' };
-  if (stays) return;
-  keepDraft(place, '');
-  const isNext = recipientsHere('', opened.value?.thread ?? null).slugs.includes(agent);
-  addToMessage(isNext ? text : `@${agent} ${text}`);
+  if (!stays) {
+    keepDraft(place, '');
+    const isNext = recipientsHere('', opened.value?.thread ?? null).slugs.includes(agent);
+    addToMessage(isNext ? text : `@${agent} ${text}`);
+  }
+  const about = stays ? place : conversation;
+  notice.value = { text: `${over} Your text is ${where}.`, hint: '', about };
 }
 
 /** KEPT-1: whether a message to this agent would be the answer to a question that waits. */
@@ -158,11 +160,12 @@ export function wouldAnswerAnother(agent: string): boolean {
 
 /** KEPT-1: says where the texts of a call are that left the inbox. */
 export async function tellKept({ conversation, agent }: InboxItem, call: Call): Promise<void> {
-  const texts = fieldsOfCall(call).map((field) => readDraft(`${conversation}/${field}`));
-  if (texts.every((text) => text === '')) return;
+  const places = fieldsOfCall(call).map((field) => `${conversation}/${field}`);
+  const about = places.find((place) => readDraft(place) !== '');
+  if (about === undefined) return;
   const over = await whyItIsOver(conversation, call);
   const isAsked = ({ kind, ...of }: InboxItem) =>
     kind === 'question' && of.conversation === conversation && of.agent === agent;
   const where = call.approval || inbox.peek().some(isAsked) ? 'at this call in' : 'in the message field of';
-  notice.value = { text: `${over} Your text is ${where} its conversation.`, hint: '' };
+  notice.value = { text: `${over} Your text is ${where} its conversation.`, hint: '', about };
 }

@@ -14,6 +14,7 @@ import {
   isOperator,
   leaveSession,
   mayPost,
+  notice,
   phases,
   sender,
   THEMES,
@@ -69,7 +70,17 @@ export const actionOf = (key: string) => commands.value.find(({ keys }) => keys 
 function everywhere(): Offer[] {
   const hasField = mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page);
   const isOutside = route.value.page !== 'conversation';
+  const { undo, text } = notice.value ?? {};
   return [
+    {
+      name: `Undo (${text})`,
+      words: 'take back',
+      run: () => {
+        notice.value = null;
+        undo?.();
+      },
+      isOffered: Boolean(undo),
+    },
     { name: 'New conversation', keys: 'n', run: visit(linkTo.new), isOffered: mayPost.value },
     { name: 'Write a message', keys: 'c', run: () => focusOn('composer'), isOffered: hasField },
     {

@@ -28,10 +28,7 @@ import { agents, defaultAgent, isAway, me, nameOfMe } from './session.ts';
 
 /** The open conversation: its thread, its streamed text, and the state of the connection. */
 
-export interface Opened {
-  readonly id: string;
-  readonly thread: Thread;
-}
+export type Opened = { readonly id: string; readonly thread: Thread };
 
 export const opened = signal<Opened | null>(null);
 /** Counts changes of the thread. Components that show the thread read it, so that they update. */

@@ -42,15 +42,9 @@ export function useKeptText(field: string, offered = ''): readonly [string, (tex
 }
 
 /** The entry at the top of the window, and how many pixels of it are above. */
-export interface ReadingPlace {
-  readonly index: number;
-  readonly offset: number;
-}
+export type ReadingPlace = { readonly index: number; readonly offset: number };
 
-interface Left {
-  readonly unfolded?: readonly string[];
-  readonly place?: ReadingPlace;
-}
+type Left = { readonly unfolded?: readonly string[]; readonly place?: ReadingPlace };
 
 const placeOf = (conversation: string) => `parley.left.${conversation}`;
 const leftIn = (conversation: string): Left =>

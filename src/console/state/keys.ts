@@ -124,7 +124,7 @@ function leaveField({ key, target }: KeyboardEvent): boolean {
   if (target.id === 'search') narrow({ text: '' });
   target.blur();
   leftIn = target.closest<HTMLElement>('article');
-  isSelected = target.closest('div.edit-arguments') !== null;
+  isSelected = target.closest('.edit-arguments') !== null;
   if (leftIn) leftIn.focus();
   else focusSelected();
   return true;

@@ -30,9 +30,7 @@ export const isFiltered = computed(
   () => filter.value.shown !== 'all' || filter.value.agent !== '' || filter.value.phase !== '',
 );
 
-export interface SavedFilter extends ListFilter {
-  readonly name: string;
-}
+export type SavedFilter = ListFilter & { readonly name: string };
 
 /** Of this person; where the token is not of one, of this browser. */
 const filters = keptList('parley.filters', localStorage, (stored) => stored as SavedFilter[]);

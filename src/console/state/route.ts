@@ -14,10 +14,7 @@ export type Route =
       readonly entry: number | null;
     };
 
-export interface Panel {
-  readonly kind: 'why' | 'what-if' | 'fork';
-  readonly index: number;
-}
+export type Panel = { readonly kind: 'why' | 'what-if' | 'fork'; readonly index: number };
 
 const PANELS: readonly string[] = ['why', 'what-if', 'fork'] satisfies Panel['kind'][];
 

@@ -1,6 +1,15 @@
 import { computed, effect, signal } from '@preact/signals';
 import { isPersonName, LONGEST_NAME, namesOfAgents } from '../../conversation/text/look-alikes.ts';
-import { keepDraftsOf, keptSet, markSession, newMark, onStored, sessionMark, store } from '../api/browser.ts';
+import {
+  drafted,
+  keepDraftsOf,
+  keptSet,
+  markSession,
+  newMark,
+  onStored,
+  sessionMark,
+  store,
+} from '../api/browser.ts';
 import type { Identity, Sender } from '../api/requests.ts';
 import { isRetryable, RequestError, requests, signIn, signOut, Unreachable } from '../api/requests.ts';
 import type { AgentCard, Phase, Workflow } from '../model/answers.ts';
@@ -27,12 +36,18 @@ export interface Notice {
   readonly isUnreachable?: boolean;
   /** The action succeeded, and this takes it back; null: nothing does. */
   readonly undo?: (() => void) | null;
+  /** The place of the unsent text that it is about: without that text, it is over. */
+  readonly about?: string;
 }
 /** The failure of the last action, or what it did where the page does not show that. */
 export const notice = signal<Notice | null>(null);
 /** The address where it was said: that of the page to which its action has led. */
 export let saidAt = '';
 notice.subscribe(() => (saidAt = location.hash));
+effect(() => {
+  const { about } = notice.value ?? {};
+  if (about !== undefined && !drafted.value.has(about)) notice.value = null;
+});
 
 /** The daemon does not answer. The page shows it once, not for each request. */
 export const isAway = signal(false);

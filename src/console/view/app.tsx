@@ -76,7 +76,7 @@ addEventListener('resize', () => (width.value = innerWidth));
 
 /**
  * That the daemon is away, and what an action did or why it was refused: until the next success, on another page than that to which
- * the action led, and after a while unless it has the focus.
+ * the action led, and after a while unless it has the focus, or the palette, which offers to undo it, is open.
  */
 function Notices() {
   const at = route.value;
@@ -84,7 +84,7 @@ function Notices() {
   const hide = () => (notice.value = null);
   useEffect(() => () => saidAt !== location.hash && hide(), [here]);
   const isRepeatable = () => isAway.value && notice.value?.isUnreachable === true;
-  const hideLate = () => isRepeatable() || document.querySelector('.notice :focus') || hide();
+  const hideLate = () => isRepeatable() || document.querySelector('.notice :focus, .palette[open]') || hide();
   useTimeout(hideLate, NOTICE_MS, [notice.value]);
   const bar = useRef<HTMLDivElement>(null);
   const waiting = outbox.value.filter(({ state }) => state === 'waiting').length;

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { type TurnRow, turnsCsv } from '../../conversation/state/turn-rows.ts';
 import { requests } from '../api/requests.ts';
 import type { ConversationRow, FoundTurn } from '../model/answers.ts';
-import { count, duration, fullTime, money, when } from '../model/format.ts';
+import { count, duration, fullTime, money } from '../model/format.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed, isShared, rows } from '../state/conversations.ts';
 import { save } from '../state/files.ts';
@@ -11,7 +11,7 @@ import { linkTo, route } from '../state/route.ts';
 import { agents, attempt, models } from '../state/session.ts';
 import { Button, onText, Select } from './parts/controls.tsx';
 import { useHeading } from './parts/hooks.ts';
-import { BackLink, SharedId, TableHead } from './parts/parts.tsx';
+import { BackLink, SharedId, TableHead, When } from './parts/parts.tsx';
 
 /** A table of the turns of all conversations. Each row opens "why?" of the turn's newest answer. */
 
@@ -173,7 +173,7 @@ function Started({ conversation, index, answer, startedAt }: FoundTurn) {
   const link = linkTo.panel(conversation, { kind: 'why', index: answer ?? index });
   return (
     <a href={link} title={`${fullTime(startedAt)}: why did it say that?`}>
-      {when(startedAt, Date.now())}
+      <When at={startedAt} class="" />
     </a>
   );
 }

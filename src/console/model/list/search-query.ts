@@ -1,9 +1,6 @@
 /** What a person types to search, as the fields of a request. Pure. */
 
-export interface SearchQuery {
-  readonly q: string;
-  readonly filters: Readonly<Record<string, string>>;
-}
+export type SearchQuery = { readonly q: string; readonly filters: Readonly<Record<string, string>> };
 
 export const FILTERS: readonly string[] = ['agent', 'person', 'phase', 'in', 'after', 'before'];
 

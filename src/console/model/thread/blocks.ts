@@ -49,10 +49,7 @@ export type Block =
     };
 
 /** How a person continues after a turn that ended early. */
-export interface EndedTurn {
-  readonly turnId: string;
-  readonly outcome: 'failed' | 'limited' | 'aborted';
-}
+export type EndedTurn = { readonly turnId: string; readonly outcome: 'failed' | 'limited' | 'aborted' };
 
 type BandTone = 'phase' | 'mode' | 'run' | 'stop';
 type NoteTone = 'note' | 'fault' | 'summary';

@@ -9,13 +9,9 @@ import { liveTextWith, saidBy } from '../../../conversation/progress/live-text.t
  * LIVE-2 A lost connection interrupts each draft; it is kept until the thread is loaded again.
  */
 
-export interface Chunk extends LiveChunk {
-  readonly agent: string;
-}
+export type Chunk = LiveChunk & { readonly agent: string };
 
-export interface LiveDraft extends LiveText {
-  readonly isInterrupted?: boolean;
-}
+export type LiveDraft = LiveText & { readonly isInterrupted?: boolean };
 
 export type Drafts = ReadonlyMap<string, LiveDraft>;
 export const NO_DRAFTS: Drafts = new Map();

@@ -26,16 +26,9 @@ export interface AgentState {
   readonly isStopped: boolean;
 }
 
-export interface Thinking {
-  readonly agent: string;
-  readonly turnId: string;
-  readonly since: string;
-}
+export type Thinking = { readonly agent: string; readonly turnId: string; readonly since: string };
 
-export interface Hired extends Named {
-  readonly description: string;
-  readonly isHere: boolean;
-}
+export type Hired = Named & { readonly description: string; readonly isHere: boolean };
 
 type Unfolded = AsideType | 'mode-entered' | 'forked' | 'team-changed';
 const NEW_AGENT: AgentState = { status: 'idle', since: null, cursor: 0, isStopped: false };
@@ -386,10 +379,7 @@ export interface Participant {
 
 export const COLOURS = 12;
 
-export interface Named {
-  readonly slug: string;
-  readonly name: string;
-}
+export type Named = { readonly slug: string; readonly name: string };
 
 /** Agents first. They have the same colour in every conversation by the order of the roster, people by their name. */
 export function participantsOf(

@@ -4,7 +4,7 @@ import { parseJson } from '../../../kernel/json.ts';
 import { requests } from '../../api/requests.ts';
 import { type ForkPoint, forkPoint } from '../../model/answer.ts';
 import type { WhatIf, WhatIfResult, WhatIfRun, WhatIfTurn } from '../../model/answers.ts';
-import { argumentsBlock, costText, count, duration, shortLine, when } from '../../model/format.ts';
+import { argumentsBlock, costText, count, duration, shortLine } from '../../model/format.ts';
 import { nameOf, opened, version } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
 import { useKeptText, WHAT_IF } from '../../state/kept.ts';
@@ -13,7 +13,7 @@ import { attempt, isOperator, models, refused, sender } from '../../state/sessio
 import { Markdown } from '../markdown/markdown.tsx';
 import { Button, LinkButton, onText, PanelForm, Select } from '../parts/controls.tsx';
 import { useRequest, useTimeout } from '../parts/hooks.ts';
-import { Avatar, EntryLinks, Fold, IconButton, Tabs } from '../parts/parts.tsx';
+import { Avatar, EntryLinks, Fold, IconButton, Tabs, When } from '../parts/parts.tsx';
 import { Scrolled } from '../parts/text.tsx';
 import { UnknownEntry } from '../parts/unknown.tsx';
 import { type OfAnswer, Why } from './why.tsx';
@@ -159,7 +159,7 @@ function WhatIfs({ id, agent, index }: OfAnswer) {
                     {newLine(one, written)}
                   </LinkButton>{' '}
                   <span class="muted">
-                    {one.state}, {when(one.startedAt, Date.now())}
+                    {one.state}, <When at={one.startedAt} />
                   </span>
                 </li>
               ))}

@@ -152,10 +152,11 @@ export function Tags({ texts }: { readonly texts: readonly string[] }) {
   );
 }
 
-export function When({ at }: { readonly at: string }) {
+export function When({ at, ...props }: ComponentProps<'time'> & { readonly at: string }) {
+  const isNew = Date.now() - Date.parse(at) < 60_000;
   return (
-    <time class="muted" dateTime={at}>
-      {when(at, useNow(30_000))}
+    <time class="muted" dateTime={at} {...props}>
+      {when(at, useNow(isNew ? 1_000 : 30_000))}
     </time>
   );
 }

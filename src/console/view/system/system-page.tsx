@@ -2,7 +2,7 @@ import type { ComponentProps } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { RequestError, requests } from '../../api/requests.ts';
 import type { AgentCard, DaemonStatus, DeadLetter, McpServer, ModelStatus } from '../../model/answers.ts';
-import { costText, count, duration, money, roughly, when } from '../../model/format.ts';
+import { costText, count, duration, money, roughly } from '../../model/format.ts';
 import { type Chart, chartOf, isFailing, type Sum, sumsOf, type Unit } from '../../model/system.ts';
 import { rows, titleOf } from '../../state/conversations.ts';
 import { linkTo } from '../../state/route.ts';
@@ -212,7 +212,7 @@ function ModelRows({ daemon, model }: { readonly daemon: string | null; readonly
           {daemon !== null && <span class="muted text-tiny"> {daemon}</span>}{' '}
           {failure && (
             <span class={`text-tiny ${isFailing(model) ? 'state wrong' : 'muted'}`}>
-              {failure.code}, {when(failure.at, Date.now())}
+              {failure.code}, <When at={failure.at} class="" />
             </span>
           )}
         </th>
@@ -326,7 +326,12 @@ function Calls({ called }: Pick<MemberProps, 'called'>) {
   return (
     <>
       {count(total('calls'))}, {count(total('failed'))} failed
-      {newest && <span class="muted">{` (${newest.code}, ${when(newest.at, Date.now())})`}</span>}
+      {newest && (
+        <span class="muted">
+          {' '}
+          ({newest.code}, <When at={newest.at} />)
+        </span>
+      )}
     </>
   );
 }

@@ -365,7 +365,11 @@ function Reason({ answering, mayHaveRun }: Pick<AnswersProps, 'answering'> & Pic
     <Field
       aria-label={mayHaveRun ? 'What it returned' : 'Reason'}
       aria-keyshortcuts={mayHaveRun ? 'r' : undefined}
-      placeholder={mayHaveRun ? 'Its result, if known' : 'Reason (optional)'}
+      placeholder={
+        mayHaveRun
+          ? 'Its result, if known'
+          : `Reason (optional), then ${answering.edited === '' ? 'Approve or Deny' : 'Run'}`
+      }
       value={answering.reason}
       onInput={onText(answering.setReason)}
     />

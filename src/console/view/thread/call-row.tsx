@@ -240,7 +240,10 @@ function statusOf(call: Call): string {
 function stateText(call: Call): string {
   if (isDenied(call)) return 'denied';
   const took = call.result?.duration;
-  if (statusOf(call) === 'failed') return took === undefined ? 'failed' : `failed after ${duration(took)}`;
+  // The time that a person took is not in it: a form may have been open for a minute.
+  const wait = call.approval?.asks ? ' and the wait for a person' : '';
+  if (statusOf(call) === 'failed')
+    return took === undefined ? 'failed' : `failed after ${duration(took)}${wait}`;
   if (!call.hasRun && call.result?.content?.startsWith('[not run: ')) return 'not run'; // `unfinished` in turn-entries.ts
   if (call.result) return took === undefined ? 'done' : duration(took);
   if (statusOf(call) === 'waiting') return call.isCallers ? 'waits for its caller' : 'waits for a person';
