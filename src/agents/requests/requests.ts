@@ -472,17 +472,24 @@ function toldTo(session: string, agent: string, entries: readonly Entry[]) {
   let settled: number | undefined;
   let upTo: number | undefined;
   let begun: number | undefined;
+  let first: number | undefined;
   for (let at = entries.length - 1; at >= 0 && begun === undefined; at--) {
     const entry = entries[at];
     if (entry?.type !== 'message' || entry.role !== 'assistant' || entry.author.id !== agent) continue;
     if (entry.partType === 'error' || entry.sessionId !== session || entry.upTo === undefined) continue;
     const { index, prompt, tool_calls: calls, finishReason } = entry;
     newest ??= entry;
+    if (entry.turnId === newest.turnId) first = index;
     if (prompt || (!calls && finishReason)) settled ??= index;
     if (prompt) upTo ??= entry.upTo;
     if (prompt && prompt.news === undefined) begun = index;
   }
   if (newest?.upTo === undefined) return null;
   const { index } = newest;
-  return { newest: index, settled: settled ?? index, upTo: upTo ?? newest.upTo, begun: begun ?? index };
+  return {
+    newest: index,
+    settled: settled ?? index,
+    upTo: upTo ?? newest.upTo,
+    begun: begun ?? first ?? index,
+  };
 }

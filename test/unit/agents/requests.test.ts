@@ -263,8 +263,11 @@ describe('the messages that a session has not been told', () => {
     expect(since(turn(2, 'dev', 'new'))).toEqual([0, 3, 5, 6]);
     expect(since(turn(2, 'dev', 'old'), turn(3, 'pm', 'new'))).toEqual([3, 5, 6]);
     const prompt = { isNew: true, takes: [], hash: '' };
-    const begun = [turn(0, 'dev', 'old'), { ...answer(1, 0, 's1'), prompt } as Entry, turn(2, 'dev', 'new')];
-    expect(missedBy(SESSION, 'dev', [...begun, answer(3, 2, 's1')], REQUEST)).toContain(0); // it was told in the middle of a turn
+    const begun = [turn(0, 'dev', 'old'), answer(1, 0, 's1'), turn(2, 'dev', 'new')];
+    const waited = [...begun, answer(3, 2, 's1')]; // it was changed in the middle of a turn
+    expect(missedBy(SESSION, 'dev', waited, REQUEST)).toContain(0);
+    const offered = [...begun, { ...answer(3, 2, 's1'), prompt } as Entry, answer(4, 3, 's1')];
+    expect(missedBy(SESSION, 'dev', offered, REQUEST)).not.toContain(0);
   });
 
   it('are none if only the marker is new: the turn continues', () => {
