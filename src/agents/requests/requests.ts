@@ -1,5 +1,6 @@
 import {
   AgentView,
+  AWAITED_TOOLS,
   agentState,
   argumentsSchema,
   askedSchema,
@@ -413,8 +414,9 @@ function wireTool(name: string, definition: ToolDefinition | undefined): WireToo
  *          waited for the next turn (V1, V2). A failure is no answer: the program may never have had the request, so it is told again.
  *          A coding agent is told what arrives during its calls by a later prompt, so of its answers only those with `prompt` count.
  * MISSED-2 Its own messages are among them only where another session wrote them. What asks for an answer again (`invalid`, a pause), and
- *          a result, is new only after its newest answer: until then its program waited for it. What a person said with a permission
- *          is the next prompt of a coding agent, so it is told again unless a prompt or the end of a turn followed.
+ *          a result, is new only after its newest answer: until then its program waited for it. What a person said with a permission,
+ *          and an answer for which the program may have waited too long, is a later prompt of a coding agent (CODING-AGENT-5): it is told
+ *          again unless a prompt or the end of a turn followed.
  * MISSED-3 The prefix is told again if the agent has another definition since it was told: its persona or its colleagues may have changed.
  */
 export function missedBy(
@@ -436,7 +438,7 @@ export function missedBy(
     if (kind.includes('prefix')) return isRedefined;
     if (kind.includes('away-block') || kind === 'bridge') return false;
     if (message.role === 'tool')
-      return of.some((index) => index > (hasRemark(entries[index]) ? told.settled : told.newest));
+      return of.some((index) => index > (isLate(entries[index]) ? told.settled : told.newest));
     if (message.role === 'assistant') {
       own = of[0] ?? own;
       return isOthers(entries[own]);
@@ -448,9 +450,9 @@ export function missedBy(
   return missed.every((place) => parts[place]?.kind === 'marker') ? [] : missed;
 }
 
-function hasRemark(entry: Entry | undefined): boolean {
-  if (entry?.type !== 'message' || !PERMITS.has(entry.toolName ?? '')) return false;
-  return permissionIn(entry.content ?? '').words !== '';
+function isLate(entry: Entry | undefined): boolean {
+  const { toolName = '', content } = entry?.type === 'message' ? entry : {};
+  return AWAITED_TOOLS.has(toolName) || (PERMITS.has(toolName) && permissionIn(content ?? '').words !== '');
 }
 
 /** The definition of the agent's newest turn that began before this index. */
@@ -464,7 +466,7 @@ function definedAt(agent: string, entries: readonly Entry[], before: number): st
 
 /**
  * Null: this session answered no request. `newest`: the index of its newest answer, `settled` of the newest one before which it was
- * told all remarks, `begun` of the newest one that may have been told the prefix. `upTo`: the index of the entry that requested the
+ * told what came late, `begun` of the newest one that may have been told the prefix. `upTo`: the index of the entry that requested the
  * model call of the newest one that says what it was told.
  */
 function toldTo(session: string, agent: string, entries: readonly Entry[]) {

@@ -212,27 +212,27 @@ describe('the messages that a session has not been told', () => {
     expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), answer(5, 3, 's1')], parts)).toEqual([4]);
   });
 
-  it('MISSED-2: what a person said with a permission is told again, until a prompt or the end of a turn followed it', () => {
+  it('MISSED-2: what a person said with a permission, or answered late, is told again until a prompt or the end of a turn followed', () => {
     const prompt = { isNew: true, takes: [], hash: '' };
-    const result = (index: number, content: string) =>
-      ({
-        type: 'message',
-        index,
-        role: 'tool',
-        toolName: 'permit_edit',
-        author: { kind: 'agent' },
-        content,
-      }) as Entry;
-    const log: Entry[] = [];
-    const said = [result(4, 'permitted'), result(6, '[Ann approved this call: "mind it"]\npermitted')];
-    for (const entry of [{ ...answer(3, 1, 's1'), prompt }, ...said, answer(8, 7, 's1')])
-      log[entry.index] = entry;
-    const parts = [part('turn', [4], 'tool'), part('turn', [6], 'tool')];
-    expect(missedBy(SESSION, 'dev', log, parts)).toEqual([1]);
-    for (const more of [{ prompt: { ...prompt, news: 1 } }, { finishReason: 'stop' }]) {
-      log[8] = { ...answer(8, 7, 's1'), ...more };
-      expect(missedBy(SESSION, 'dev', log, parts)).toEqual([]);
-    }
+    const result = (index: number, toolName: string, content: string) =>
+      ({ type: 'message', index, role: 'tool', toolName, author: { kind: 'agent' }, content }) as Entry;
+    const said = [
+      result(4, 'permit_edit', 'permitted'),
+      result(5, 'permit_edit', '[Ann approved this call: "mind it"]\npermitted'),
+      result(6, 'ask', 'By date.'),
+      result(7, 'recall', 'entry 0'),
+    ];
+    const logOf = (told: object, newest: object) => {
+      const log: Entry[] = [];
+      for (const entry of [{ ...answer(3, 1, 's1'), ...told }, ...said, { ...answer(8, 7, 's1'), ...newest }])
+        log[entry.index] = entry;
+      return log;
+    };
+    const parts = [4, 5, 6, 7].map((index) => part('turn', [index], 'tool'));
+    expect(missedBy(SESSION, 'dev', logOf({ prompt }, {}), parts)).toEqual([1, 2]);
+    for (const more of [{ prompt: { ...prompt, news: 1 } }, { finishReason: 'stop' }])
+      expect(missedBy(SESSION, 'dev', logOf({ prompt }, more), parts)).toEqual([]);
+    expect(missedBy(SESSION, 'dev', logOf({}, {}), parts)).toEqual([]); // no coding agent: it waited for each
   });
 
   it('MISSED-2: its own messages are among them if another session wrote them since', () => {
