@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { chmodSync, rmSync } from 'node:fs';
 import sqlite from 'node-sqlite3-wasm';
 import type { FoundEntry, IndexedConversation, IndexQuery, SearchDocument } from './documents.ts';
 
@@ -42,18 +42,27 @@ export function openSqliteIndex(path: string | null): SqliteIndex {
   if (path === null) return new SqliteIndex(prepared(new sqlite.Database()));
   rmSync(`${path}.lock`, { recursive: true, force: true }); // of a process that was killed: this one owns the directory
   try {
-    return new SqliteIndex(prepared(new sqlite.Database(path)));
+    return new SqliteIndex(preparedAt(path));
   } catch {
     for (const file of [path, `${path}-journal`]) rmSync(file, { force: true });
     rmSync(`${path}.lock`, { recursive: true, force: true });
-    return new SqliteIndex(prepared(new sqlite.Database(path)));
+    return new SqliteIndex(preparedAt(path));
   }
+}
+
+/** The lock is a folder, which SQLite makes for everybody and, since it is exclusive, once. */
+function preparedAt(path: string): Database {
+  const database = prepared(new sqlite.Database(path));
+  chmodSync(`${path}.lock`, 0o700);
+  return database;
 }
 
 type Database = InstanceType<typeof sqlite.Database>;
 
 function prepared(database: Database): Database {
-  database.exec('PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = OFF; PRAGMA secure_delete = ON');
+  database.exec(
+    'PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = OFF; PRAGMA secure_delete = ON',
+  );
   database.exec('PRAGMA cache_size = -32000; PRAGMA temp_store = MEMORY');
   const version = database.get('PRAGMA user_version')?.user_version;
   if (version === 0 && database.all('SELECT 1 FROM sqlite_schema').length === 0) database.exec(SCHEMA);

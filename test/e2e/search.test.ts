@@ -3,6 +3,7 @@ import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CONTRACT } from '../../src/bus/contract.ts';
+import { findOpenData } from '../../src/kernel/index.ts';
 import { shared } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
 import { openProject, type Project } from '../support/project.ts';
@@ -66,8 +67,9 @@ describe('search', () => {
     expect((await call('GET', '/search?q=quokka&colour=red')).status).toBe(400);
   });
 
-  it('other users of the machine cannot read the index', async () => {
+  it('other users of the machine cannot read the index, and `doctor` finds nothing of it open', async () => {
     expect((await stat(join(project.data, 'search'))).mode & 0o077).toBe(0);
+    expect((await findOpenData(project.data)).own).toEqual([]);
   });
 
   it('`parley search` prints the place and the words', async () => {
