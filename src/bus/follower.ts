@@ -256,7 +256,7 @@ interface LogRead {
  *            until it has an entry at that index, at most `MOST_READINGS` times.
  * FOLLOWED-3 If the log does not have the entry that was emitted last, the log was deleted and made again. A log that is
  *            shorter but not empty may still receive the appends of the feed: it is read `MOST_READINGS` times first,
- *            unless it begins with another entry than the one that was emitted first.
+ *            unless it was longer before, or begins with another entry than the one that was emitted first.
  */
 export class FollowedLog {
   #next: number;
@@ -265,8 +265,8 @@ export class FollowedLog {
   #oldest: Entry | null = null;
   /** The next page begins at `#oldest`: the log is shorter than the feed (FOLLOWED-3). */
   #isShort = false;
-  /** `#newest` came from the feed and was not seen in the log. */
-  #isFromFeed = false;
+  /** Of the log, when it was read last. */
+  #length = 0;
   /** The last page contained `#newest` and had no space for another entry. */
   #isConfirmed = false;
   /** FOLLOWED-2: the highest index that the feed announced and the log may lack. */
@@ -295,7 +295,6 @@ export class FollowedLog {
   fromFeed(append: readonly Entry[]): readonly Entry[] | null {
     const isNext = append.every(({ index }, place) => index === this.#next + place);
     if (isNext && append[0]?.type !== 'claim') {
-      this.#isFromFeed ||= append.length > 0;
       return this.#passed(append);
     }
     this.doubt(append);
@@ -312,8 +311,9 @@ export class FollowedLog {
     const known = this.from < this.#next ? this.#newest : null;
     const oldest = this.#isShort && entries[0]?.index === this.#oldest?.index ? this.#oldest : null;
     this.#isShort = false;
-    if (oldest && entries[0]?.id !== oldest.id) return null;
-    if (known && this.#isFromFeed && length > 0 && length <= known.index) {
+    if (length < this.#length || (oldest && entries[0]?.id !== oldest.id)) return null;
+    this.#length = length;
+    if (known && length > 0 && length <= known.index) {
       this.#doubted = Math.max(this.#doubted, known.index);
       if (this.lacks(length)) {
         this.#isShort = this.#oldest !== null && this.#oldest.index < length;
@@ -322,7 +322,6 @@ export class FollowedLog {
     } else if (oldest) return { entries: [], again: 'now' };
     const isSame = known ? entries[0]?.id === known.id : length >= this.#next;
     if (!isSame) return null;
-    this.#isFromFeed = false;
     const fresh = this.#passed(known ? entries.slice(1) : entries);
     this.#isConfirmed = known !== null && fresh.length === 0 && this.#next < length;
     const hasMore = this.#next < length && (fresh.length > 0 || this.#isConfirmed);

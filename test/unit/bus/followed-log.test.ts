@@ -34,7 +34,7 @@ describe('a reader that follows a log', () => {
     expect(log.fromLog({ length: 4, entries: entriesOf('old', 3, 4) })?.entries).toEqual([]);
     expect(log.fromLog(tooShort)).toBeNull(); // The log contained it.
     expect(log.fromFeed(entriesOf('old', 4, 5))).toHaveLength(1);
-    const answers = Array.from({ length: 101 }, () => log.fromLog(tooShort));
+    const answers = Array.from({ length: 101 }, () => log.fromLog({ length: 4, entries: [] }));
     expect(answers.slice(0, 100)).toEqual(Array(100).fill({ entries: [], again: 'later' }));
     expect(answers.at(-1)).toBeNull();
     expect(log.fromLog({ length: 0, entries: [] })).toBeNull();
@@ -56,7 +56,14 @@ describe('a reader that follows a log', () => {
     });
     expect(log.fromLog({ length: 4, entries: entriesOf('old', log.from, 4) })?.entries).toEqual([]);
     log.fromFeed(entriesOf('old', 4, 6));
-    expect(log.fromLog({ length: 1, entries: [] })?.again).toBe('later');
-    expect(log.fromLog({ length: 1, entries: entriesOf('new', log.from, 1) })).toBeNull();
+    expect(log.fromLog({ length: 5, entries: [] })?.again).toBe('later');
+    expect(log.fromLog({ length: 5, entries: entriesOf('new', log.from, 5) })).toBeNull();
+  });
+
+  it('a log that is shorter than it was when it was read is another one at once, also before the place where the reader began (FOLLOWED-3)', () => {
+    const log = new FollowedLog(7);
+    expect(log.fromLog({ length: 7, entries: [] })?.entries).toEqual([]);
+    expect(log.fromFeed(entriesOf('old', 7, 9))).toHaveLength(2);
+    expect(log.fromLog({ length: 3, entries: [] })).toBeNull();
   });
 });
