@@ -61,10 +61,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   if (!source.isReadable) problems.throwIfAny(); // later checks would see defaults instead of the file
   const used = new Set(agents.flatMap(({ config }) => modelsOf(config, file)));
   source.reportMissingVariables(used);
-  const models = await resolveModels(
-    { ...source, models: file.models, limits: file.limits, env, directory, used },
-    problems,
-  );
+  const models = await resolveModels({ ...source, env, directory, used, problems });
   const phases = mergePhases(file.phases, source, problems);
   const tools = await resolveTools(file.tools, folders, options.env, source, problems); // DOTENV-2
   checkModelNames(source, Object.keys(models), problems);

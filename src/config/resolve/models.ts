@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type KeyPath, type Located, type Problems, show } from '../problems.ts';
+import { type KeyPath, type Located, type Problem, type Problems, show } from '../problems.ts';
 import type {
   AgentConfig,
   AgentParameters,
@@ -25,7 +25,7 @@ import {
 } from '../schema/model-file.ts';
 import { KEY_HEADER, type ParameterKeys, parameterKeys, sessionClashes } from '../schema/parameters.ts';
 import { type ProfileKeys, resolveProfile } from '../schema/profiles.ts';
-import type { LimitsConfig } from '../schema/schema.ts';
+import type { ConfigFile } from '../schema/schema.ts';
 import { Secret, settingDigest } from '../schema/secret.ts';
 import { type Environment, variable } from '../schema/setting-sources.ts';
 
@@ -41,37 +41,36 @@ import { type Environment, variable } from '../schema/setting-sources.ts';
 const DEFAULT_NAME = 'default';
 
 interface ModelsInput extends Required<Located> {
-  /** From `parley.yaml` and the environment; undefined: not configured. */
-  readonly models: Readonly<Record<string, ModelFile>> | undefined;
-  readonly limits: Pick<LimitsConfig, 'usdPerConversation'>;
+  /** From `parley.yaml` and the environment. `models` undefined: not configured. */
+  readonly file: Pick<ConfigFile, 'models' | 'limits'>;
   readonly env: Environment;
   readonly directory: string;
   /** Names that agents use: only these need a key. */
   readonly used: ReadonlySet<string>;
+  readonly problems: Problems;
 }
 
-export async function resolveModels(
-  input: ModelsInput,
-  problems: Problems,
-): Promise<Record<string, ModelConfig>> {
+export async function resolveModels(input: ModelsInput): Promise<Record<string, ModelConfig>> {
   const models: [string, ModelConfig][] = [];
-  for (const [name, model] of Object.entries(
-    configuredModels(input) ?? modelsFromEnvironment(input, problems),
-  )) {
-    const isScripted = model.provider === 'scripted' || waitsForKey(name, model, input, problems);
-    const config = isScripted ? scripted(name, model, input) : overHttp(name, model, input, problems);
-    await checkScript(config, name, input, problems);
-    checkPrice(config, name, input, problems);
-    checkOutput(config, name, input, problems);
-    for (const { key, ...unfit } of unfitParameters(config))
-      problems.refuse(input, ['models', name, key], unfit);
+  for (const [name, model] of Object.entries(configuredModels(input) ?? modelsFromEnvironment(input))) {
+    const isScripted = model.provider === 'scripted' || waitsForKey(name, model, input);
+    const config = isScripted ? scripted(name, model, input) : overHttp(name, model, input);
+    await checkScript(name, config, input);
+    checkPrice(name, config, input);
+    checkOutput(name, config, input);
+    for (const { key, ...unfit } of unfitParameters(config)) refuse(input, [name, key], unfit);
     models.push([name, config]);
   }
   const resolved = Object.fromEntries(models);
-  for (const [name, model] of models) checkFallbacks(name, model, resolved, input, problems);
+  for (const [name, model] of models) checkFallbacks(name, model, resolved, input);
   return Object.fromEntries(
     models.map(([name, model]) => [name, { ...model, fallback: fallbackOrder(resolved, name) }]),
   );
+}
+
+/** `path`: below `models`. */
+function refuse(input: ModelsInput, path: KeyPath, problem: Omit<Problem, 'source' | 'key'>): void {
+  input.problems.refuse(input, ['models', ...path], problem);
 }
 
 function fallbackOrder(
@@ -96,20 +95,20 @@ function checkFallbacks(
   model: ModelConfig,
   models: Readonly<Record<string, ModelConfig>>,
   input: ModelsInput,
-  problems: Problems,
 ): void {
+  const { problems } = input;
   for (const [place, other] of model.fallback.entries()) {
     const path = ['models', name, 'fallback', place];
-    const refuse = (expected: string, hint: string) =>
+    const unfit = (expected: string, hint: string) =>
       problems.refuse(input, path, { seen: show(other), expected, hint });
     const fallback = Object.hasOwn(models, other) ? models[other] : undefined;
     if (!fallback) problems.refuseName(input, path, other, 'a model of parley.yaml', Object.keys(models));
-    else if (other === name) refuse('another model', 'it cannot take the place of itself');
-    else if (model.fallback.indexOf(other) < place) refuse('each model once', 'it is named before');
+    else if (other === name) unfit('another model', 'it cannot take the place of itself');
+    else if (model.fallback.indexOf(other) < place) unfit('each model once', 'it is named before');
     else if (fallbackOrder(models, other).includes(name))
-      refuse(`a model that does not fall back to ${name} again`, `${other} leads back to ${name}: a loop`);
+      unfit(`a model that does not fall back to ${name} again`, `${other} leads back to ${name}: a loop`);
     else if (roomIn(fallback) < roomIn(model))
-      refuse(
+      unfit(
         `a window that is not smaller than that of ${name}: it leaves ${roomIn(fallback)} tokens (contextTokens less maxOutputTokens), ${name} ${roomIn(model)}`,
         `a conversation that fits ${name} must fit its fallback, or an outage would shorten it for good: lower models.${name}.contextTokens, or choose another model`,
       );
@@ -128,11 +127,11 @@ function roomIn({ contextTokens, maxOutputTokens }: ModelConfig): number {
   return contextTokens - maxOutputTokens;
 }
 
-function configuredModels({ models }: ModelsInput) {
+function configuredModels({ file: { models } }: ModelsInput) {
   return models === undefined || Object.keys(models).length === 0 ? undefined : models;
 }
 
-function modelsFromEnvironment({ env }: ModelsInput, problems: Problems): Record<string, ModelFile> {
+function modelsFromEnvironment({ env, problems }: ModelsInput): Record<string, ModelFile> {
   if (variable(env, 'OPENAI_API_KEY') !== undefined) return { [DEFAULT_NAME]: modelFileSchema.parse({}) };
   problems.notices.push(
     'no models are configured and OPENAI_API_KEY is not set: agents answer from the offline scripted model; ' +
@@ -141,7 +140,7 @@ function modelsFromEnvironment({ env }: ModelsInput, problems: Problems): Record
   return { [DEFAULT_NAME]: modelFileSchema.parse({ provider: 'scripted' }) };
 }
 
-function waitsForKey(name: string, model: ModelFile, { env }: ModelsInput, problems: Problems): boolean {
+function waitsForKey(name: string, model: ModelFile, { env, problems }: ModelsInput): boolean {
   const hasKey =
     model.apiKey ??
     model.apiKeys ??
@@ -217,7 +216,7 @@ function scripted(name: string, model: ModelFile, input: ModelsInput): ModelConf
   };
 }
 
-function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: Problems): ModelConfig {
+function overHttp(name: string, model: ModelFile, input: ModelsInput): ModelConfig {
   const named = providerOf(model);
   const provider = named === 'scripted' ? 'openai' : named;
   const {
@@ -227,14 +226,14 @@ function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: 
     model: usualModel,
     settings: ofProvider,
   } = PROVIDERS[provider];
-  const given = model.baseURL ?? endpointFromEnvironment(input, provider, problems) ?? usual;
+  const given = model.baseURL ?? endpointFromEnvironment(input, provider) ?? usual;
   const baseURL = provider === 'anthropic' ? withVersion(given) : given.replace(/\/+$/, '');
   const inherited = model.baseURL === undefined ? variable(input.env, keyVariable) : undefined; // MODELS-2
   const own = model.apiKeys ?? (model.apiKey === undefined ? [] : [model.apiKey]);
   const apiKeys = own.length === 0 && inherited !== undefined ? [inherited] : own;
   const needsKey = apiKeys.length === 0 && baseURL === usual && input.used.has(name);
   if (needsKey && !input.isReported(['models', name])) {
-    problems.refuse(input, ['models', name, 'apiKey'], {
+    refuse(input, [name, 'apiKey'], {
       expected: `a key for ${usual}`,
       hint: `${model.baseURL === undefined ? `set ${keyVariable}` : `write apiKey: \${${keyVariable}}`}, name another endpoint (baseURL), or use provider: scripted to work offline`,
     });
@@ -273,11 +272,7 @@ function keptForAnHour({ above, ...price }: PriceConfig): PriceConfig {
 }
 
 /** Checked as a `baseURL` is. */
-function endpointFromEnvironment(
-  { env }: ModelsInput,
-  provider: ProviderName,
-  problems: Problems,
-): string | undefined {
+function endpointFromEnvironment({ env, problems }: ModelsInput, provider: ProviderName): string | undefined {
   const source = PROVIDERS[provider].urlVariable;
   const parsed = modelFileSchema.shape.baseURL.safeParse(variable(env, source));
   if (parsed.success) return parsed.data;
@@ -286,11 +281,11 @@ function endpointFromEnvironment(
   return undefined;
 }
 
-async function checkScript(config: ModelConfig, name: string, input: ModelsInput, problems: Problems) {
+async function checkScript(name: string, config: ModelConfig, input: ModelsInput) {
   if (config.provider !== 'scripted' || config.script === null) return;
   const found = await stat(config.script).catch(() => null);
   if (found?.isFile()) return;
-  problems.refuse(input, ['models', name, 'script'], {
+  refuse(input, [name, 'script'], {
     seen: show(config.script),
     expected: 'a file that exists (paths are relative to the configuration folder)',
   });
@@ -309,23 +304,18 @@ export async function digestScripts(
   return Object.fromEntries(await Promise.all(digests));
 }
 
-function checkOutput(
-  { contextTokens, maxOutputTokens }: ModelConfig,
-  name: string,
-  input: ModelsInput,
-  problems: Problems,
-) {
+function checkOutput(name: string, { contextTokens, maxOutputTokens }: ModelConfig, input: ModelsInput) {
   if (maxOutputTokens < contextTokens) return;
   const expected = `less than contextTokens (${contextTokens})`;
-  problems.refuse(input, ['models', name, 'maxOutputTokens'], { seen: show(maxOutputTokens), expected });
+  refuse(input, [name, 'maxOutputTokens'], { seen: show(maxOutputTokens), expected });
 }
 
 /** A limit in dollars would count the calls of a model without a price as free. */
-function checkPrice({ provider, price }: ModelConfig, name: string, input: ModelsInput, problems: Problems) {
-  const { usdPerConversation: limit } = input.limits;
+function checkPrice(name: string, { provider, price }: ModelConfig, input: ModelsInput) {
+  const { usdPerConversation: limit } = input.file.limits;
   const isNeeded = limit !== null && provider !== 'scripted' && input.used.has(name);
   if (!isNeeded || price !== undefined) return;
-  problems.refuse(input, ['models', name, 'price'], {
+  refuse(input, [name, 'price'], {
     expected: `a price, because limits.usdPerConversation is ${limit} and agents use this model`,
     hint: 'set inputPerMillion and outputPerMillion (0 for a free model), or limit tokensPerConversation instead',
   });
