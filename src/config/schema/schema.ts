@@ -83,7 +83,6 @@ const limits = z.strictObject({
     .describe('Hires in a chain: 1 lets agents hire, 2 also those that they hired; 0: no agent can be hired'),
   hiredAgents: z.int().min(0).default(8).describe('Hired agents of a conversation that are not dismissed'),
 });
-export type LimitsConfig = Readonly<z.infer<typeof limits>>;
 
 const retry = z
   .strictObject({

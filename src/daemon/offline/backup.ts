@@ -161,8 +161,8 @@ class Copying {
       const { entries, outputs } = found;
       if (entries.length === 0) return;
       const audit = recordsOfBackup(entries, found.audit);
-      await copy(this.#source, this.#target, id, { ...found, audit }, { divides: false }); // BACKUP-7
-      await list(this.#target, id, entries);
+      await copy(this.#source, this.#target, { ...found, audit }, { divides: false }); // BACKUP-7
+      await list(this.#target, found);
       const files = [...filesIn(entries).keys()];
       this.copied.set(id, { entries: entries.length, outputs: outputs.length, files });
     } catch (error) {

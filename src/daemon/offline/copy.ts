@@ -21,6 +21,8 @@ const GROUP_BYTES = 32 * 1_024;
 const TEXTS_AT_ONCE = 100;
 
 export interface Content {
+  /** The conversation. */
+  readonly id: string;
   readonly entries: readonly Entry[];
   /** Where an append of the source ended, as far as it is known: the copy has the same appends. */
   readonly ends?: readonly number[];
@@ -38,20 +40,19 @@ export async function contentOf(archive: StoreArchive, id: string): Promise<Cont
     const content = await archive.output(id, entryId);
     if (content !== null) outputs.push([entryId, content]); // null: a crash before it was stored, and no entry names it
   }
-  return { entries, audit, outputs, ...(ends && { ends }) };
+  return { id, entries, audit, outputs, ...(ends && { ends }) };
 }
 
 /** Writes a conversation that the target does not have, and compares it with what was read. `divides`: its large appends too. */
 export async function copy(
   source: StoreArchive,
   target: MigrationTarget,
-  id: string,
   content: Content,
   { divides }: { readonly divides: boolean },
 ): Promise<void> {
-  await copyFiles(source, target, id, content.entries);
-  await write(target, id, content, divides);
-  const difference = await differenceOf(target.archive, id, content);
+  await copyFiles(source, target, content);
+  await write(target, content, divides);
+  const difference = await differenceOf(target.archive, content);
   if (difference !== null) throw differs(difference);
 }
 
@@ -59,8 +60,7 @@ export async function copy(
 export async function copyFiles(
   source: StoreArchive,
   { store, archive }: MigrationTarget,
-  id: string,
-  entries: readonly Entry[],
+  { id, entries }: Content,
 ): Promise<void> {
   for (const [sha256, [index]] of filesIn(entries)) {
     const damaged = () => damagedFile(`conversation ${id}, entry ${index}`, sha256, source.name);
@@ -71,12 +71,8 @@ export async function copyFiles(
   }
 }
 
-export async function verifyFiles(
-  source: StoreArchive,
-  archive: StoreArchive,
-  entries: readonly Entry[],
-): Promise<void> {
-  for (const sha256 of filesIn(entries).keys())
+export async function verifyFiles(source: StoreArchive, archive: StoreArchive, content: Content) {
+  for (const sha256 of filesIn(content.entries).keys())
     await verifyFile(archive, sha256, await source.blobs.facts(sha256));
 }
 
@@ -101,12 +97,8 @@ async function* contentIn(
   }
 }
 
-async function write(
-  { store }: MigrationTarget,
-  id: string,
-  content: Content,
-  divides: boolean,
-): Promise<void> {
+async function write({ store }: MigrationTarget, content: Content, divides: boolean): Promise<void> {
+  const { id } = content;
   for (const [entryId, output] of content.outputs) await store.toolRecords.saveOutput(id, entryId, output);
   for (const records of batchesOf(content.audit, GROUP_BYTES)) await store.toolRecords.append(id, records);
   const { log } = await store.open(id);
@@ -133,11 +125,8 @@ function appendsOf({ entries, ends = [] }: Content): Entry[][] {
 }
 
 /** Null: the archive has exactly this. */
-export async function differenceOf(
-  archive: StoreArchive,
-  id: string,
-  wanted: Content,
-): Promise<string | null> {
+export async function differenceOf(archive: StoreArchive, wanted: Content): Promise<string | null> {
+  const { id } = wanted;
   const found = await contentOf(archive, id);
   for (const kind of ['entries', 'audit', 'outputs'] as const) {
     const at = differsAt(wanted[kind], found[kind]);
@@ -155,11 +144,8 @@ function differsAt(wanted: readonly unknown[], found: readonly unknown[]): numbe
 }
 
 /** Writes the row in the list, and the mark by which the next start finds outstanding work. */
-export async function list(
-  { store }: MigrationTarget,
-  id: string,
-  entries: readonly Entry[],
-): Promise<ConversationState> {
+export async function list({ store }: MigrationTarget, content: Content): Promise<ConversationState> {
+  const { id, entries } = content;
   const state = stateOf(entries);
   if (hasOutstandingWork(state)) await store.markOpen(id);
   await store.saveRow(rowOf(id, state, entries));

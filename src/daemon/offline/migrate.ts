@@ -85,10 +85,10 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   await concurrently(ids, async (id) => {
     const content = await contentOf(source, id);
     if (content.entries.length === 0) return;
-    if (!copied.has(id)) await copy(source, target, id, content, { divides: true }); // an append of a file may exceed a message
-    const state = await list(target, id, content.entries);
+    if (!copied.has(id)) await copy(source, target, content, { divides: true }); // an append of a file may exceed a message
+    const state = await list(target, content);
     await store.saveState(id, { id, ...state });
-    totals.add(id, content);
+    totals.add(content);
   });
   if (position !== null) await store.saveIngressPosition(position);
   await store.initialiseMarks();
@@ -109,7 +109,7 @@ class Totals {
   readonly files = new Set<string>();
   readonly counts = { entries: 0, records: 0, outputs: 0 };
 
-  add(id: string, { entries, audit, outputs }: Content): void {
+  add({ id, entries, audit, outputs }: Content): void {
     this.ids.add(id);
     this.counts.entries += entries.length;
     this.counts.records += audit.length;
@@ -139,9 +139,9 @@ async function movedBefore(
     for (const id of await source.conversations()) {
       const content = await contentOf(source, id);
       if (content.entries.length === 0) continue;
-      if ((await differenceOf(archive, id, content)) !== null) return null;
-      await verifyFiles(source, archive, content.entries);
-      totals.add(id, content);
+      if ((await differenceOf(archive, content)) !== null) return null;
+      await verifyFiles(source, archive, content);
+      totals.add(content);
     }
     await verifyDefinitions(archive, await source.definitions());
     await verifyRest(archive, { ...rest, ids: totals.ids });
@@ -161,8 +161,8 @@ async function keepCopied(
   const kept: string[] = [];
   for (const id of new Set([...ids, ...(await target.archive.conversations())])) {
     const content = ids.includes(id) ? await contentOf(source, id) : null;
-    if (content && (await differenceOf(target.archive, id, content)) === null) {
-      await copyFiles(source, target, id, content.entries);
+    if (content && (await differenceOf(target.archive, content)) === null) {
+      await copyFiles(source, target, content);
       kept.push(id);
     } else await target.store.delete(id);
   }
