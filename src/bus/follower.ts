@@ -59,8 +59,6 @@ export class Follower {
   #weight = 0;
   /** The log from `begin` on; before that everything is queued. */
   #log = new FollowedLog(0);
-  /** Entries that the log is known to have. */
-  #known = 0;
   #mustReadLog = true;
   /** Before the log is read again. */
   #mustPause = false;
@@ -84,8 +82,7 @@ export class Follower {
 
   /** Starts at this index, before the first `take`. `known`: the log has at least so many entries (FOLLOWER-6). */
   begin(index: number, known = 0): void {
-    this.#log = new FollowedLog(index);
-    this.#known = known;
+    this.#log = new FollowedLog(index, known);
     this.#mustReadLog = !hasAllFrom(index, this.#queue);
     if (!this.#mustReadLog) this.#dropOlder(index);
   }
@@ -181,10 +178,8 @@ export class Follower {
     this.#hasDropped = false;
     const page = await this.#source.page(this.#log.from, signal);
     if (this.#isOver) return null;
-    const { newest } = this.#log;
     const read = page && this.#log.fromLog(page);
-    // FOLLOWER-6
-    if (page && (newest === null ? page.length < this.#known : read === null))
+    if (page && read === null)
       throw new ParleyError('CONVERSATION_DELETED', 'this conversation was deleted while it was followed', {
         hint: 'request it again to see what was written since',
       });
@@ -266,23 +261,20 @@ export class FollowedLog {
   /** The next page begins at `#oldest`: the log is shorter than the feed (FOLLOWED-3). */
   #isShort = false;
   /** Of the log, when it was read last. */
-  #length = 0;
+  #length: number;
   /** The last page contained `#newest` and had no space for another entry. */
   #isConfirmed = false;
   /** FOLLOWED-2: the highest index that the feed announced and the log may lack. */
   #doubted = -1;
   #readings = 0;
 
-  constructor(next: number) {
+  constructor(next: number, length = 0) {
     this.#next = next;
+    this.#length = length;
   }
 
   get next(): number {
     return this.#next;
-  }
-
-  get newest(): Entry | null {
-    return this.#newest;
   }
 
   /** Index at which the next page must begin. */
@@ -320,8 +312,7 @@ export class FollowedLog {
         return { entries: [], again: 'later' };
       }
     } else if (oldest) return { entries: [], again: 'now' };
-    const isSame = known ? entries[0]?.id === known.id : length >= this.#next;
-    if (!isSame) return null;
+    if (known && entries[0]?.id !== known.id) return null;
     const fresh = this.#passed(known ? entries.slice(1) : entries);
     this.#isConfirmed = known !== null && fresh.length === 0 && this.#next < length;
     const hasMore = this.#next < length && (fresh.length > 0 || this.#isConfirmed);
