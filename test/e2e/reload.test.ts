@@ -1,5 +1,5 @@
-import { rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { cp, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { type FakeProvider, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
@@ -121,6 +121,28 @@ describe('a configuration that changes while the daemon runs', () => {
       expect(await daemon.stop()).toBe(0);
     },
   );
+
+  it('--watch reloads after each change of a file that an editor replaced, and of a folder that was made again', async () => {
+    const daemon = await up('--watch');
+    const text = (description: string) => `---\ndescription: ${description}\n---\nNEW.`;
+    await writeFile(agentFile('new'), text('one'));
+    await expect.poll(() => descriptionOf('new')).toBe('one');
+    await writeFile(`${agentFile('new')}~`, text('two'));
+    await rename(`${agentFile('new')}~`, agentFile('new'));
+    await expect.poll(() => descriptionOf('new')).toBe('two');
+    await writeFile(agentFile('new'), text('three'));
+    await expect.poll(() => descriptionOf('new')).toBe('three');
+    const folder = dirname(agentFile('new'));
+    const aside = `${project.config}-aside`;
+    await cp(folder, aside, { recursive: true });
+    await rm(folder, { recursive: true });
+    await rename(aside, folder);
+    await writeFile(agentFile('new'), text('four'));
+    await expect.poll(() => descriptionOf('new')).toBe('four');
+    await writeFile(agentFile('new'), text('five'));
+    await expect.poll(() => descriptionOf('new')).toBe('five');
+    expect(await daemon.stop()).toBe(0);
+  });
 
   itLong('an agent that is removed ends its running turn, and answers again when it is back', async () => {
     const daemon = await up();

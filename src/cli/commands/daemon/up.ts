@@ -1,5 +1,6 @@
-import { watch } from 'node:fs';
-import { resolve } from 'node:path';
+import { readdir, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import { type Config, CRASH_POINTS_VARIABLE, secretValuesOf } from '../../../config/index.ts';
 import type { Readiness, SkipUntil } from '../../../daemon/index.ts';
@@ -105,8 +106,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
       announce(context, config, ready);
       telemetry?.open();
     }
-    const onFault = (error: Error) => log.warn({ error: error.message }, 'files are not watched any more');
-    if (options.watch) unwatch = watchFolder(config.directory, () => reload('--watch'), onFault);
+    if (options.watch) unwatch = watchFolder(config.directory, () => reload('--watch'));
     await signals.stopped;
     if (telemetry && !(await telemetry.close())) io.exitNow(0); // unread output would keep the process alive
     return 0;
@@ -187,16 +187,35 @@ export function renderBanner(facts: BannerFacts, palette: Palette): string {
 /** Editors write a file in several steps. */
 const QUIET_MS = 200;
 
-/** Calls back after files below the folder changed and none has for a moment. Returns how to stop. */
-function watchFolder(folder: string, onChange: () => void, onFault: (error: Error) => void): () => void {
-  let timer: NodeJS.Timeout | undefined;
-  const watcher = watch(folder, { recursive: true }, () => {
-    clearTimeout(timer);
-    timer = setTimeout(onChange, QUIET_MS);
-  });
-  watcher.on('error', onFault);
-  return () => {
-    clearTimeout(timer);
-    watcher.close();
+/**
+ * Calls back after files below the folder changed and none has for a moment. Returns how to stop. It compares the files, because
+ * `fs.watch` of Node 20 and 22 loses each one that an editor replaced.
+ */
+function watchFolder(folder: string, onChange: () => void): () => void {
+  let isOver = false;
+  const watch = async () => {
+    let last = await stateOf(folder);
+    for (let known = last; !isOver; ) {
+      await sleep(QUIET_MS, undefined, { ref: false });
+      const now = await stateOf(folder);
+      if (now === last && now !== known && !isOver) {
+        known = now;
+        onChange();
+      }
+      last = now;
+    }
   };
+  void watch();
+  return () => {
+    isOver = true;
+  };
+}
+
+async function stateOf(folder: string): Promise<string> {
+  const names = await readdir(folder, { recursive: true }).catch(() => []);
+  const facts = names.sort().map(async (name) => {
+    const { ino, size, mtimeMs } = (await stat(join(folder, name)).catch(() => null)) ?? {};
+    return [name, ino, size, mtimeMs];
+  });
+  return JSON.stringify(await Promise.all(facts));
 }
