@@ -186,7 +186,7 @@ describe('a coding agent', () => {
       return [{ content: 'permitted' }];
     };
     const { turn } = turnOf('run date', { news, callTools });
-    expect((await agent.handle(turn)).content).toBe('I ran it.I was told 1 blocks.');
+    expect((await agent.handle(turn)).content).toBe('I ran it.\n\nI was told 1 blocks.');
     expect((await toldTo(folder))[1]).toEqual(['and hurry']);
   });
 
@@ -206,7 +206,7 @@ describe('a coding agent', () => {
   ])('what a person says with an %s is the next prompt', async (_, content, outcome, said) => {
     const { agent, folder } = await agentWith();
     const { turn } = turnOf('run deploy', { callTools: async () => [{ content }] });
-    expect((await agent.handle(turn)).content).toBe(`${outcome}I was told 1 blocks.`);
+    expect((await agent.handle(turn)).content).toBe(`${outcome}\n\nI was told 1 blocks.`);
     const words = said ? `a person denied this: ${said}` : content.split('\n')[0];
     expect((await toldTo(folder)).slice(1)).toEqual([[`[deploy: ${words}]`]]);
   });
@@ -275,7 +275,7 @@ describe('a coding agent', () => {
       const handling = agent.handle(turn);
       await givenUp();
       answer('use blue');
-      expect((await handling).content).toBe('I gave up. I was told 1 blocks.');
+      expect((await handling).content).toBe('I gave up. \n\nI was told 1 blocks.');
       const said = '[Result of your call ask, for which you did not wait]: use blue';
       expect((await toldTo(folder)).slice(1)).toEqual([[said]]);
     },

@@ -298,6 +298,7 @@ export class CodingAgent {
       };
       while (told < 0 || running.remarks.length > 0 || turn.news.slice(told).some(isNews)) {
         const blocks = await nextPrompt();
+        updates.endMessage();
         silence.signal.throwIfAborted();
         const prompting = connection.agent.request(methods.agent.session.prompt, {
           sessionId: id,

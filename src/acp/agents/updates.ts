@@ -21,6 +21,8 @@ import type { OfferedTurn } from './turn.ts';
  *               for files. What it says of these calls later is dropped.
  * ACP-UPDATES-5 A difference stays in the report of its call, also if only the request for the permission showed it: some agents replace
  *               it with a sentence.
+ * ACP-UPDATES-6 Words before and after a call, of two messages and of two prompts are paragraphs of the answer: programs send no line break
+ *               between them.
  */
 
 /** Calls of one turn. */
@@ -55,6 +57,8 @@ export class Updates {
   #held = 0;
   #isFull = false;
   #text = '';
+  #isMessageOver = false;
+  #messageId: string | undefined;
   #thoughts = '';
 
   /** `before`: of the same turn, when it was offered before. */
@@ -72,7 +76,7 @@ export class Updates {
         const block = this.#bounded(update.content);
         const file = sentFile(block);
         if (file) return void this.#files.push(file);
-        const text = shown(block);
+        const text = this.#breakBefore(update.messageId) + shown(block);
         if (!this.#hold(text.length)) return;
         this.#text += text;
         this.#live.write(text);
@@ -98,6 +102,7 @@ export class Updates {
       this.#uncounted += 1;
       return;
     }
+    if (!known) this.endMessage();
     if (update.title && update.title !== known?.title)
       this.#live.showCall(update.toolCallId, cut(update.title, LONGEST_TITLE));
     const content = update.content?.map((one) =>
@@ -120,6 +125,18 @@ export class Updates {
     if (this.#hold(heldBy(call) - (known ? heldBy(known) : 0))) this.#calls.set(toolCallId, call);
     else if (known) this.#calls.set(toolCallId, { ...known, status: status ?? known.status });
     else this.#uncounted += 1;
+  }
+
+  /** What comes next is another paragraph (ACP-UPDATES-6). */
+  endMessage(): void {
+    this.#isMessageOver = true;
+  }
+
+  #breakBefore(messageId: string | null | undefined): string {
+    const isSame = !this.#isMessageOver && (messageId ?? this.#messageId) === this.#messageId;
+    this.#isMessageOver = false;
+    this.#messageId = messageId ?? undefined;
+    return isSame || this.#text === '' ? '' : '\n\n'.slice(/\n{0,2}$/.exec(this.#text)?.[0].length);
   }
 
   /** False: it is left out (ACP-UPDATES-2). */

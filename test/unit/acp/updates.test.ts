@@ -44,6 +44,30 @@ describe('what a session reports', () => {
     expect([text, thoughts]).toEqual(['[the agent sent more than 16 MB of text: the rest is left out]', '']);
   });
 
+  it('ACP-UPDATES-6: words before and after a call, of two messages and of two prompts are paragraphs of the answer', async () => {
+    const written: string[] = [];
+    const updates = new Updates({ ...live, write: (text) => void written.push(text) });
+    const say = (text: string, messageId?: string) =>
+      updates.take({
+        ...{ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } },
+        ...(messageId && { messageId }),
+      });
+    const call = { toolCallId: 'a', title: 'Read' };
+    updates.take({ sessionUpdate: 'tool_call', ...call });
+    say('I ');
+    say('look.');
+    updates.take({ sessionUpdate: 'tool_call', ...call, toolCallId: 'b' });
+    updates.take({ sessionUpdate: 'tool_call_update', ...call, status: 'completed' });
+    say('## Found', 'm1');
+    say(': 3.', 'm1');
+    say('More.\n', 'm2');
+    updates.endMessage();
+    say('Done.');
+    const { text } = await updates.reported(keepsNone);
+    expect(text).toBe('I look.\n\n## Found: 3.\n\nMore.\n\nDone.');
+    expect(written.join('')).toBe(text);
+  });
+
   it('arguments and output that are nested too deeply for JSON are named, and the turn goes on', async () => {
     const updates = new Updates(live);
     const deep = JSON.parse(`${'['.repeat(200_000)}${']'.repeat(200_000)}`);
