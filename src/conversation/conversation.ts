@@ -193,7 +193,7 @@ function replyTo(builder: DecisionBuilder, command: Command): Reply {
 const HANDLERS: {
   readonly [T in Command['type']]: (builder: DecisionBuilder, command: CommandOf<T>) => Outcome;
 } = {
-  post: (builder, command) => post(builder, command.post, command.ingressSequence),
+  post,
   'model-answered': (builder, command) => report(modelAnswered(builder, command, command.answer)),
   'model-failed': (builder, command) => report(modelFailed(builder, command)),
   'attempt-failed': (builder, command) => report(attemptFailed(builder, command)),

@@ -283,13 +283,11 @@ export type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>
 export type CallOutcome = CommandOf<'model-answered' | 'model-failed' | 'model-aborted'>;
 
 /** An action to start once the entries are durable. `key` is the index of the entry that requests it. */
-export type Effect =
-  | { readonly type: 'call-model'; readonly agent: string; readonly turnId: string; readonly key: number }
-  | { readonly type: 'abort-turn'; readonly agent: string; readonly turnId: string; readonly key: number }
+export type Effect = { readonly agent: string; readonly turnId: string; readonly key: number } & (
+  | { readonly type: 'call-model' }
+  | { readonly type: 'abort-turn' }
   | {
       readonly type: 'run-tool';
-      readonly agent: string;
-      readonly turnId: string;
       readonly call: CallPlace;
       readonly name: string;
       readonly arguments: string;
@@ -297,21 +295,18 @@ export type Effect =
       readonly policyAgent?: string;
       /** A person approved this call; absent: it needed no approval. */
       readonly isApproved?: boolean;
-      readonly key: number;
       /** Digest of the tool definition that a person accepted with this call. */
       readonly accepts?: string;
     }
   | {
       /** A person answered the server of a running call; null: declined, undefined: nobody did. */
       readonly type: 'answer-tool';
-      readonly agent: string;
-      readonly turnId: string;
       readonly call: CallPlace;
-      readonly key: number;
       /** The question: the server may ask another one by now. */
       readonly asks: ServerAsks;
       readonly content: Readonly<Record<string, unknown>> | null | undefined;
-    };
+    }
+);
 
 /** The reply to the sender of a command. */
 export type Reply =

@@ -16,17 +16,17 @@ import { addSession } from './turn-entries.ts';
 import { abortTurn, advanceTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
 /** Appends a person's message and starts or informs its recipients. No other text starts a turn (L14). */
-export function post(builder: DecisionBuilder, message: Post, ingressSequence: number | undefined): Outcome {
+export function post(builder: DecisionBuilder, command: CommandOf<'post'>): Outcome {
+  const { post: message } = command;
   const known = duplicate(builder, message);
   if (known) return known;
   const to = recipients(builder, message);
   if (!to.ok) return to.refusal;
   endTurnsOfRemovedAgents(builder);
-  const author: Author = { kind: 'person', ...message.author };
   const workflow = builder.context.workflows.get(message.workflow ?? '');
-  if (workflow) return startRunWith(builder, message, author, { workflow, ingressSequence });
-  if (to.byName) resumeNamedAgents(builder, to.to, author);
-  const index = append(builder, message, author, to.to, ingressSequence);
+  if (workflow) return startRunWith(builder, command, workflow);
+  if (to.byName) resumeNamedAgents(builder, to.to, authorOf(message));
+  const index = append(builder, command, to.to);
   const waking: string[] = [];
   for (const agent of to.to) if (!answer(builder, agent, message, index)) waking.push(agent);
   if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(builder, agent, index);
@@ -41,16 +41,13 @@ function ignoredOf(entry: Entry | undefined): { readonly ignored?: readonly stri
 }
 
 /** The run and its input are one append: no node runs without the input, and the post's id makes a repetition harmless. */
-function startRunWith(
-  builder: DecisionBuilder,
-  message: Post,
-  author: Author,
-  { workflow, ingressSequence }: { workflow: Workflow; ingressSequence: number | undefined },
-): Reply {
+function startRunWith(builder: DecisionBuilder, command: CommandOf<'post'>, workflow: Workflow): Reply {
+  const { post: message } = command;
+  const author = authorOf(message);
   const from = builder.state.mode;
   builder.add({ type: 'mode-entered', author, from, to: 'run', by: author.name });
   const to = startRun(builder, workflow, author);
-  const index = append(builder, { ...message, delivery: 'queue' }, author, to, ingressSequence);
+  const index = append(builder, { ...command, post: { ...message, delivery: 'queue' } }, to);
   startTurns(builder);
   return posted(builder, message, index, to);
 }
@@ -173,18 +170,13 @@ function isUnseen({
   return includeInContext === false || isCollapsed === true;
 }
 
-function append(
-  builder: DecisionBuilder,
-  message: Post,
-  author: Author,
-  to: readonly string[],
-  ingressSequence: number | undefined,
-): number {
+function append(builder: DecisionBuilder, command: CommandOf<'post'>, to: readonly string[]): number {
+  const { post: message, ingressSequence } = command;
   return builder.add({
     type: 'message',
     id: message.id,
     role: 'user',
-    author,
+    author: authorOf(message),
     content: message.content,
     parts: message.parts && [...message.parts],
     to: to.length > 0 ? [...to] : undefined,
@@ -205,6 +197,10 @@ function append(
     meta: message.meta,
     ingressSequence,
   });
+}
+
+function authorOf({ author }: Post): Author {
+  return { kind: 'person', ...author };
 }
 
 /** Resumes a stopped agent that a person addresses by name. */

@@ -14,7 +14,7 @@ import type { ClaimCommand, GivenUp } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { endRunOfRemoved } from './runs.ts';
 import { backfill, repairCalls } from './tools.ts';
-import { addLimit } from './turn-entries.ts';
+import { addLimit, addTurnResumed } from './turn-entries.ts';
 import { advanceTurn, endTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
 /**
@@ -113,16 +113,7 @@ function resumeTurn(
     endTurn(builder, slug, 'aborted');
     return;
   }
-  const key = builder.add({
-    type: 'turn-started',
-    author: builder.agentAuthor(slug),
-    turnId: turn.turnId,
-    agent: slug,
-    trigger: [...turn.trigger],
-    resumed: true,
-    hops: turn.hops,
-    upTo: builder.nextIndex,
-  });
+  const key = addTurnResumed(builder, turn, turn.trigger);
   if (turn.openCalls.length === 0) {
     builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key });
     return;

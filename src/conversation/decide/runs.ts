@@ -148,7 +148,7 @@ function enterNext(
   turn: Turn,
   run: Run,
   next: readonly string[],
-  entry: { outcome: string; summary: string; value?: unknown; wakes: boolean },
+  entry: NodeResult & Pick<NodeEntry, 'wakes'>,
 ): void {
   const isMeeting = run.branch !== undefined && isJoin(builder, run, next);
   for (const name of next) {
@@ -186,10 +186,13 @@ function valueFault({ context }: DecisionBuilder, schema: JsonRecord, value: unk
   return context.tools.argumentsFault?.('value', schema, value, 'workflow') ?? null;
 }
 
-interface RunEnd {
+interface NodeResult {
   readonly outcome: string;
   readonly summary: string;
   readonly value?: unknown;
+}
+
+interface RunEnd extends NodeResult {
   readonly turnId?: string;
 }
 
@@ -225,14 +228,11 @@ export function endRunOfRemoved(builder: DecisionBuilder): void {
   endRun(builder, SYSTEM_AUTHOR, { outcome: 'aborted', summary });
 }
 
-interface NodeEntry {
+/** With the result of the node before. */
+interface NodeEntry extends Partial<NodeResult> {
   readonly hops: number;
   /** The node before. */
   readonly from?: string;
-  readonly outcome?: string;
-  readonly summary?: string;
-  /** The value of the node before. */
-  readonly value?: unknown;
   /** The agent or person that caused it. */
   readonly by: string;
   /** False: the agent waits for the run's input, or the branch for the others. */

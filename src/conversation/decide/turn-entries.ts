@@ -155,6 +155,20 @@ export function addLimit(builder: DecisionBuilder, turn: Turn, limit: string, co
   });
 }
 
+/** A turn continues: after a crash, or because its awaited calls have all their results (V11). */
+export function addTurnResumed(builder: DecisionBuilder, turn: Turn, trigger: readonly number[]): number {
+  return builder.add({
+    type: 'turn-started',
+    author: builder.agentAuthor(turn.agent),
+    turnId: turn.turnId,
+    agent: turn.agent,
+    trigger: [...trigger],
+    resumed: true,
+    hops: turn.hops,
+    upTo: builder.nextIndex,
+  });
+}
+
 export function addTurnEnded(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome): void {
   const known = builder.context.knowledge(turn.agent);
   const end = builder.nextIndex + 1;

@@ -25,6 +25,7 @@ import {
   addSession,
   addTitle,
   addTurnEnded,
+  addTurnResumed,
   cutOf,
   stoppedMessage,
 } from './turn-entries.ts';
@@ -143,7 +144,7 @@ export function advanceTurn(builder: DecisionBuilder, slug: string): void {
     endTurn(builder, slug, 'aborted'); // TURNS-8
     return;
   }
-  if (turn.status === 'waiting') resumeWaitingTurn(builder, turn);
+  if (turn.status === 'waiting') addTurnResumed(builder, turn, turn.arrived);
   if (mustAbort(builder.state, slug)) {
     if (!turn.openCalls.some(isRunning)) endTurn(builder, slug, 'aborted'); // TURNS-4
     return;
@@ -162,20 +163,6 @@ export function advanceTurn(builder: DecisionBuilder, slug: string): void {
 /** No call is awaited any more, or a tool may start in the meantime. */
 function canContinue(builder: DecisionBuilder, turn: Turn): boolean {
   return !turn.openCalls.some(isAwaited) || startableCalls(builder, turn).length > 0;
-}
-
-/** Resumes a turn whose awaited calls have all their results (V11). */
-function resumeWaitingTurn(builder: DecisionBuilder, turn: Turn): void {
-  builder.add({
-    type: 'turn-started',
-    author: builder.agentAuthor(turn.agent),
-    turnId: turn.turnId,
-    agent: turn.agent,
-    trigger: [...turn.arrived],
-    resumed: true,
-    hops: turn.hops,
-    upTo: builder.nextIndex,
-  });
 }
 
 /** Carries out the first call that ends the turn, and refuses the others. */

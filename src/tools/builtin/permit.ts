@@ -14,31 +14,25 @@ const common = {
   shown: z.string().optional().describe('what would change'),
 };
 const about = 'Ask whether a coding agent may go on with a call of its own, which it then makes by itself: ';
-const permitted = async () => completed(PERMITTED);
+const rules = { risk: 'risky', timeoutMs: 1_000, run: async () => completed(PERMITTED) } as const;
 
 export const permitTools = [
   defineTool({
     name: PERMIT.edit,
-    risk: 'risky',
-    timeoutMs: 1_000,
-    run: permitted,
+    ...rules,
     description: `${about}it wants to change a file.`,
     schema: z.strictObject({ path: z.string(), kind: z.enum(['delete', 'move']).optional(), ...common }),
   }),
   defineTool({
     name: PERMIT.execute,
-    risk: 'risky',
-    timeoutMs: 1_000,
-    run: permitted,
+    ...rules,
     subject: { kind: 'command', argument: 'command' },
     description: `${about}it wants to run a command.`,
     schema: z.strictObject({ command: z.string(), ...common }),
   }),
   defineTool({
     name: PERMIT.other,
-    risk: 'risky',
-    timeoutMs: 1_000,
-    run: permitted,
+    ...rules,
     description: `${about}it wants to do anything else.`,
     schema: z.strictObject({ kind: z.string(), ...common }),
   }),
