@@ -138,6 +138,33 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toContain('one more');
   });
 
+  it('arrow keys go on from the entry that was clicked or explained, else from what is in view', async () => {
+    const page = await stage.begin('reading', 'first');
+    for (let n = 0; n < 12; n++) await stage.post('reading', `number ${n}.`);
+    await message(page, 'Noted: number 11.').last().waitFor();
+    const here = () => page.evaluate<string>('document.activeElement.innerText');
+    const place = (text: string) => page.locator('.thread article', { hasText: `number ${text}.` });
+    await place('9').first().click();
+    await page.keyboard.press('ArrowDown');
+    const next = await here();
+    expect(next).toContain('number 9.'); // its answer
+    await page.keyboard.press('Enter');
+    await page.locator('.answer-panel').waitFor();
+    await page.mouse.click(5, 5);
+    await page.keyboard.press('Escape');
+    await page.locator('.answer-panel').waitFor({ state: 'detached' });
+    expect(await here()).toBe(next);
+    await page.keyboard.press('ArrowDown');
+    expect(await here()).toContain('number 10.');
+    await page.reload();
+    await message(page, 'Noted: number 11.').last().waitFor();
+    await page.locator('.thread').hover();
+    await page.mouse.wheel(0, -100_000);
+    await message(page, 'first').first().waitFor();
+    await page.keyboard.press('ArrowDown');
+    expect(await here()).not.toContain('number 11.');
+  });
+
   itLong(
     'from the list, Enter leads into the conversation and `i` into the inbox: there an arrow key selects what its key answers',
     async () => {

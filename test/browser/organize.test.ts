@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
-import { message, pressAlone, sharedStage, until, write } from './support.ts';
+import { escapeLater, message, pressAlone, sharedStage, textOf, textsCut, until, write } from './support.ts';
 import { AGENTS } from './team.ts';
 
 /** More agents than a list of suggestions shows at once. */
@@ -218,6 +218,55 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await page.keyboard.press('Escape');
     await page.keyboard.press('Tab');
     expect(await page.evaluate('document.activeElement.closest(".sidebar")')).toBe(null);
+  });
+
+  it('Tab reaches the open conversation in the list, also when it was opened elsewhere', async () => {
+    const page = await stage.look('#/c/second');
+    await row(page, 'Fourth words').locator('.row').focus();
+    await page.evaluate("location.hash = '#/c/third'");
+    await message(page, 'Third words').first().waitFor();
+    await until(() => page.locator('.row[tabindex="0"] .title').innerText()).toBe('Third words');
+  });
+
+  it('Esc on a row of the list empties the search and stays on the row', async () => {
+    const page = await stage.look('#/c/second');
+    await message(page, 'Second words').first().waitFor();
+    const search = page.getByLabel('Find a conversation');
+    await search.fill('words');
+    for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown']) await search.press(key);
+    const reached = await focused(page);
+    expect(reached).not.toBe('Second words');
+    await escapeLater(page);
+    await until(() => search.inputValue()).toBe('');
+    expect(await focused(page)).toBe(reached);
+    await escapeLater(page);
+    expect(await focused(page)).toBe(reached);
+  });
+
+  it('Esc closes a panel though the list is filtered', async () => {
+    const page = await stage.look('#/c/second/why/2');
+    const panel = page.locator('.answer-panel');
+    await panel.waitFor();
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Show', { exact: true }).selectOption('mine');
+    await page.getByRole('button', { name: 'Show all' }).waitFor();
+    await message(page, 'Second words').first().click();
+    await escapeLater(page);
+    await panel.waitFor({ state: 'detached' });
+  });
+
+  it('the question before a deletion names the conversation in full', async () => {
+    const path = 'conversations/long-title';
+    const title = 'Is there a sleeping car from the old harbour to Narvik in week 138?';
+    await stage.api('POST', `${path}/messages`, { content: title, publisher: 'alice' });
+    const page = await stage.look('#/c/second');
+    await row(page, 'Is there').locator('.row').focus();
+    await pressAlone(page, 'm');
+    const menu = page.getByRole('dialog');
+    await menu.getByRole('button', { name: 'Delete this conversation…' }).click();
+    await menu.getByText('This cannot be undone.').waitFor();
+    expect(await textOf(menu.locator('p').first())).toContain(title.slice(0, 59));
+    expect(await textsCut(page)).toEqual([]);
   });
 
   itLong(

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { loading, opened, selected, version } from './conversation.ts';
-import { isFilterOpen, narrow } from './list.ts';
+import { isFiltered, isFilterOpen, narrow } from './list.ts';
 import { focusSelected, go, lastConversation, linkTo, route } from './route.ts';
 import { notice } from './session.ts';
 
@@ -31,8 +31,6 @@ let characterBefore = '';
 let [isSelected, wasSelected] = [false, false];
 /** KEYS-3: when a key led to the end of a call. */
 let readOnAt = Number.NEGATIVE_INFINITY;
-/** The entry with a field that Esc left, until another one is selected: arrow keys go on from it. */
-let leftIn: HTMLElement | null = null;
 /** KEYS-3: what the last key would have answered. */
 let refusedAt: HTMLElement | null = null;
 /** The call that was answered last: arrow keys go on from it while its entry has the focus. */
@@ -123,9 +121,9 @@ function leaveField({ key, target }: KeyboardEvent): boolean {
   if (key !== 'Escape') return false;
   if (target.id === 'search') narrow({ text: '' });
   target.blur();
-  leftIn = target.closest<HTMLElement>('article');
   isSelected = target.closest('.edit-arguments') !== null;
-  if (leftIn) leftIn.focus();
+  const around = target.closest<HTMLElement>('article');
+  if (around) around.focus();
   else focusSelected();
   return true;
 }
@@ -202,18 +200,25 @@ function move(by: number): boolean {
   const meant = refusedAt?.isConnected ? refusedAt : null;
   answered = refusedAt = null;
   if (meant) {
-    leftIn = meant;
     meant.focus();
     return true;
   }
   if (moveAmongCalls(by, from)) return true;
   if (!inList && route.value.page === 'inbox') return moveAmong('.inbox-entry', by);
   if (inList || route.value.page !== 'conversation') return moveAmong('.rows .row', by);
-  const left = here === leftIn ? leftIn?.closest<HTMLElement>('.place') : null;
-  const at = left ? Number(left.dataset.index) : selected.value;
-  const isMoved = moveTo(at === null ? Number.MAX_SAFE_INTEGER : at + by);
+  const at = indexOf(here?.closest('.thread .place')) ?? selected.value;
+  const isMoved = moveTo(at === null ? lastInView() : at + by);
   if (from && selected.value === at) isSelected = false; // nothing follows, and a call that was skipped is not selected
   return isMoved;
+}
+
+const indexOf = (place: Element | null | undefined) => place && Number((place as HTMLElement).dataset.index);
+
+/** Where a person reads who has selected nothing: the last entry that begins in view, or the end. */
+function lastInView(): number {
+  const end = document.querySelector('.thread')?.getBoundingClientRect().bottom ?? 0;
+  const places = [...document.querySelectorAll('.thread .place')];
+  return indexOf(places.findLast((place) => place.getBoundingClientRect().top < end)) ?? Number.MAX_SAFE_INTEGER;
 }
 
 /** Down through several calls that wait in the entry with the focus, and up again to the entry. */
@@ -236,7 +241,6 @@ function moveTo(place: number): boolean {
   const at = route.value;
   if (!here || here.thread.blocks.length === 0 || at.page !== 'conversation' || at.view !== 'thread')
     return false;
-  leftIn = null;
   selected.value = Math.min(here.thread.blocks.length - 1, Math.max(0, place));
   version.value++;
   focusSelected();
@@ -304,11 +308,15 @@ export function focusOn(id: string): boolean {
 
 function leave(): boolean {
   const at = route.value;
-  if (isFilterOpen.value) isFilterOpen.value = false;
-  else if (at.page === 'conversation' && (at.panel !== null || at.view === 'timeline')) {
+  const isClosing = isFilterOpen.value && !isFiltered.value; // else it stays in sight
+  isFilterOpen.value = false;
+  if (isClosing) return true;
+  if (at.page === 'conversation' && (at.panel !== null || at.view === 'timeline')) {
+    if (at.panel) selected.value = opened.value?.thread.placeOf(at.panel.index) ?? null;
     go(linkTo.conversation(at.id));
     focusSelected();
-  } else if (lastEscape.isQuick || (at.page === 'conversation' && focusList())) return true;
+  } else if (at.page === 'conversation' && document.activeElement?.closest('.rows')) narrow({ text: '' });
+  else if (lastEscape.isQuick || (at.page === 'conversation' && focusList())) return true;
   else if (at.page !== 'list') go((at.page === 'conversation' ? null : lastConversation) ?? linkTo.list);
   else return false;
   return true;

@@ -33,7 +33,7 @@ export function RowMenu() {
     <Dialog key={row.id} class="row-menu" label={`Conversation ${row.title ?? row.id}`} onClose={onClose}>
       {(close) => (
         <>
-          <h2 class="one-line">
+          <h2>
             <bdi>{row.title ?? row.id}</bdi>
           </h2>
           <div class="buttons">
@@ -70,7 +70,9 @@ function Actions({ id, then, isRenaming = false }: ActionsProps) {
   if (isAsked)
     return (
       <>
-        <p>Delete this conversation and its files for all users? This cannot be undone.</p>
+        <p>
+          Delete <bdi>“{withoutAnsi(title || id)}”</bdi> and its files for all users? This cannot be undone.
+        </p>
         <Confirm action="Delete" onConfirm={then(remove)} onCancel={then()} />
       </>
     );

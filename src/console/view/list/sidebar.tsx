@@ -143,13 +143,13 @@ function Rows() {
   const shown = useSteady(found.value, scroller);
   const at = route.value;
   const open = at.page === 'conversation' ? at.id : '';
-  const openAt = shown.findIndex(({ id }) => id === open);
+  const [openAt = -1, reachedAt = -1] = [open, reached].map((one) => shown.findIndex(({ id }) => id === one));
   const list = useVirtualList({
     count: shown.length,
     scrolled: () => scroller.current,
     keyOf: useCallback((place) => shown[place]?.id ?? place, [shown]),
     estimate: () => ROW_HEIGHT,
-    kept: openAt < 0 ? null : openAt, // the focus can go to it
+    kept: [openAt, reachedAt],
   });
   const items = list.getVirtualItems();
   const ids = items.map(({ index }) => shown[index]?.id);
@@ -159,8 +159,12 @@ function Rows() {
   const leave = () => follow(false);
   const enter = ({ target }: FocusEvent) => (target as Element).ariaCurrent === null && leave();
   const posted = outbox.value.findLast(({ conversation }) => conversation === open)?.post.id;
-  useLayoutEffect(leave, [filter.value]);
+  useLayoutEffect(() => {
+    leave();
+    if (reachedAt >= 0 && scroller.current?.contains(document.activeElement)) list.scrollToIndex(reachedAt);
+  }, [filter.value]);
   useLayoutEffect(() => follow(true), [open, posted]);
+  useLayoutEffect(() => reach(''), [open]);
   useLayoutEffect(() => {
     if (isFollowed && openAt >= 0) list.scrollToIndex(openAt);
   }, [isFollowed, open, openAt]);

@@ -85,18 +85,17 @@ export function useVirtualList(options: {
   /** Another function: the keys may be others, so all places are computed again. */
   readonly keyOf: (place: number) => string | number;
   readonly estimate: (place: number) => number;
-  /** Rendered wherever it is, since it may have the focus. */
-  readonly kept?: number | null;
+  /** Rendered wherever they are, since they may have the focus. */
+  readonly kept: readonly (number | null)[];
 }): Virtualizer<HTMLElement, HTMLElement> {
   const [, show] = useState(0);
-  const { kept = null, count } = options;
+  const { kept, count } = options;
   const placesOf = useCallback(
     (range: Range) => {
-      const places = defaultRangeExtractor(range);
-      if (kept === null || kept >= count || places.includes(kept)) return places;
-      return [...places, kept].sort((a, b) => a - b);
+      const others = kept.filter((place) => place !== null && place >= 0 && place < count) as number[];
+      return [...new Set([...defaultRangeExtractor(range), ...others])].sort((a, b) => a - b);
     },
-    [kept, count],
+    [kept.join(), count],
   );
   const all = {
     count,
