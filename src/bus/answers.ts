@@ -75,7 +75,7 @@ const activity = fields({
 const inList = {
   id: z.string(),
   title: z.string().nullable(),
-  archived: z.boolean().optional().describe('Absent where the list is older than this field'),
+  archived: z.boolean(),
   phase: z.string(),
   mode: modeSchema,
   activeAgent: agent.nullable(),
@@ -98,22 +98,20 @@ export const page = fields({
       newest: z
         .string()
         .nullable()
-        .optional()
         .describe('The first 120 characters of the newest message, on one line and without Markdown'),
       /** ISO 8601. */
       updatedAt: z.string(),
       activeAt: z
         .string()
-        .optional()
         .describe(
-          'The time of the newest entry that is news: none about a title, the team, a claim of a daemon, or a step of a turn; absent where the list is older',
+          'The time of the newest entry that is news: none about a title, the team, a claim of a daemon, or a step of a turn',
         ),
-      activeLength: z.number().optional().describe('The number of entries up to that one'),
-      /** What model calls used so far; absent where the list is older than these fields. */
-      tokens: z.number().optional(),
-      usd: z.number().optional(),
+      activeLength: z.number().describe('The number of entries up to that one'),
+      /** What model calls used so far. */
+      tokens: z.number(),
+      usd: z.number(),
       /** Calls whose cost is unknown (no price, or no usage reported): `usd` does not include them. */
-      unpricedCalls: count.optional(),
+      unpricedCalls: count,
       /** Slugs of the agents whose turn runs, and of those whose turn waits for an answer. */
       running: list(agent),
       waiting: list(agent),
@@ -122,11 +120,11 @@ export const page = fields({
       /** Stopped agents that have outstanding messages or a node of a run; `resume` continues them. */
       stopped: list(agent),
       allStopped: z.literal(true).optional().describe('Also those without work'),
-      /** Agents that took part, and ids of the first 50 persons who wrote; absent where the list is older than these fields. */
-      agents: list(agent).optional(),
-      people: list(z.string()).optional(),
+      /** Agents that took part, and ids of the first 50 persons who wrote. */
+      agents: list(agent),
+      people: list(z.string()),
       /** One element for each running turn, each thing that a turn waits for, and each agent that is halted. */
-      activity: list(activity).optional(),
+      activity: list(activity),
       /** With `days`: what model calls used, by day and agent. */
       spent: list(spent).optional(),
     }),

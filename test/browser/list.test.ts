@@ -429,6 +429,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
 
 /** The first event of a stream. */
 function manyRows(count: number): string {
+  const at = (n: number) => new Date(Date.UTC(2026, 0, 1) - n * 1_000).toISOString();
   const conversations = Array.from({ length: count }, (_, n) => ({
     ...{
       id: `many-${n}`,
@@ -438,8 +439,9 @@ function manyRows(count: number): string {
       activeAgent: null,
       length: 4,
     },
-    ...{ running: [], waiting: [], limited: [], stopped: [], activity: [], usd: 0.0123, unpricedCalls: 0 },
-    updatedAt: new Date(Date.UTC(2026, 0, 1) - n * 1_000).toISOString(),
+    ...{ running: [], waiting: [], limited: [], stopped: [], activity: [], agents: [], people: [] },
+    ...{ newest: null, archived: false, activeLength: 4, tokens: 1, usd: 0.0123, unpricedCalls: 0 },
+    ...{ updatedAt: at(n), activeAt: at(n) },
   }));
   const list = { version: 'many-1', whole: true, conversations, deleted: [] };
   return `event: list\ndata: ${JSON.stringify(list)}\n\n`;

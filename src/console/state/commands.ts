@@ -138,8 +138,8 @@ function ofConversation(): readonly Command[] {
       run: () => download(id, format),
     })),
     {
-      name: 'Rename, pin, archive or mark this conversation…',
-      words: 'title unread delete',
+      name: 'Rename, pin, archive, mark or delete this conversation…',
+      words: 'title unread',
       run: () => (organized.value = id),
       isOffered: rows.value.some((one) => one.id === id),
     },

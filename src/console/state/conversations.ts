@@ -30,8 +30,9 @@ export const begun = computed<readonly ConversationRow[]>(() => {
 /** As the daemon's. */
 const TITLE_LENGTH = 60;
 const NEW_ROW = {
-  ...{ phase: '', mode: 'chat' as const, length: 0, updatedAt: '', activeAgent: null },
-  ...{ running: [], waiting: [], limited: [], stopped: [] },
+  ...{ newest: null, phase: '', mode: 'chat' as const, activeAgent: null, archived: false },
+  ...{ length: 0, activeLength: 0, updatedAt: '', activeAt: '', tokens: 0, usd: 0, unpricedCalls: 0 },
+  ...{ running: [], waiting: [], limited: [], stopped: [], agents: [], people: [], activity: [] },
 };
 
 /** As the list shows it; null: it has none, or is not listed yet. */
@@ -42,7 +43,7 @@ export function titleOf(id: string): string | null {
 
 /** What this agent does there, as the daemon that works on the conversation says. */
 export function activityOf(id: string, agent: string): Activity | undefined {
-  return byId.value.get(id)?.activity?.find((one) => one.agent === agent);
+  return byId.value.get(id)?.activity.find((one) => one.agent === agent);
 }
 
 /** Those of the list that were deleted since, here or elsewhere. */

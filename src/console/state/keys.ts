@@ -218,7 +218,9 @@ const indexOf = (place: Element | null | undefined) => place && Number((place as
 function lastInView(): number {
   const end = document.querySelector('.thread')?.getBoundingClientRect().bottom ?? 0;
   const places = [...document.querySelectorAll('.thread .place')];
-  return indexOf(places.findLast((place) => place.getBoundingClientRect().top < end)) ?? Number.MAX_SAFE_INTEGER;
+  return (
+    indexOf(places.findLast((place) => place.getBoundingClientRect().top < end)) ?? Number.MAX_SAFE_INTEGER
+  );
 }
 
 /** Down through several calls that wait in the entry with the focus, and up again to the entry. */
@@ -308,10 +310,8 @@ export function focusOn(id: string): boolean {
 
 function leave(): boolean {
   const at = route.value;
-  const isClosing = isFilterOpen.value && !isFiltered.value; // else it stays in sight
-  isFilterOpen.value = false;
-  if (isClosing) return true;
-  if (at.page === 'conversation' && (at.panel !== null || at.view === 'timeline')) {
+  if (isFilterOpen.value && !isFiltered.value) isFilterOpen.value = false;
+  else if (at.page === 'conversation' && (at.panel !== null || at.view === 'timeline')) {
     if (at.panel) selected.value = opened.value?.thread.placeOf(at.panel.index) ?? null;
     go(linkTo.conversation(at.id));
     focusSelected();

@@ -3,7 +3,7 @@ import { keepValue, keptList, keptSet, onStored, readValue, whileVisible } from 
 import { requests } from '../api/requests.ts';
 import type { ConversationRow } from '../model/answers.ts';
 import { withoutAnsi } from '../model/format.ts';
-import { isUnread, type ListFilter, listed, newsOf, type Seen, withSeen } from '../model/list/list.ts';
+import { isUnread, type ListFilter, listed, type Seen, withSeen } from '../model/list/list.ts';
 import { loading, opened, version } from './conversation.ts';
 import { begun, rows } from './conversations.ts';
 import { attempt, identity, me, myIds, notice, sender } from './session.ts';
@@ -67,7 +67,7 @@ export function isNew(row: ConversationRow): boolean {
 }
 
 export function markUnread(row: ConversationRow): void {
-  keepSeen(new Map([[row.id, newsOf(row) - 1]]));
+  keepSeen(new Map([[row.id, row.activeLength - 1]]));
 }
 
 /** `own`: the entries after it that an answer of this person appends. */

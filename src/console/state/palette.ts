@@ -2,7 +2,7 @@ import { batch, computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
 import type { FoundMessage } from '../model/answers.ts';
 import { shortLine } from '../model/format.ts';
-import { newestFirst, timeOf } from '../model/list/list.ts';
+import { newestFirst } from '../model/list/list.ts';
 import { fitOf, refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
 import { type Command, commands } from './commands.ts';
 import { selected, team } from './conversation.ts';
@@ -62,7 +62,7 @@ export const choices = computed<readonly Choice[]>(() => {
       (agent): Choice => ({ kind: 'agent', ...agent }),
     ),
     ...best([...listed].sort(newestFirst), ({ id, title }) => fits(id, title ?? ''), MOST_CONVERSATIONS).map(
-      (row): Choice => ({ kind: 'conversation', id: row.id, title: row.title ?? row.id, at: timeOf(row) }),
+      (row): Choice => ({ kind: 'conversation', id: row.id, title: row.title ?? row.id, at: row.activeAt }),
     ),
     ...(hasFilter ? [] : fittingCommands(q).slice(0, isEmpty ? undefined : MOST_COMMANDS)),
     ...answer.value.hits.map((hit): Choice => ({ kind: 'message', hit })),

@@ -30,10 +30,10 @@ export async function turnsPage(
   const rows = (await workers.rows()).filter(
     (row) =>
       (conversation ?? row.id) === row.id &&
-      (agent === undefined || row.agents?.includes(agent)) &&
+      (agent === undefined || row.agents.includes(agent)) &&
       row.updatedAt >= since,
   );
-  rows.sort((a, b) => (b.activeAt ?? '').localeCompare(a.activeAt ?? '') || a.id.localeCompare(b.id));
+  rows.sort((a, b) => b.activeAt.localeCompare(a.activeAt) || a.id.localeCompare(b.id));
   const first = from === null ? 0 : rows.findIndex(({ id }) => id === from.conversation);
   if (first < 0) throw new ParleyError('BAD_REQUEST', 'turns: `after` is of a conversation that is gone');
   const turns: Row[] = [];

@@ -15,9 +15,8 @@ describe('ls', () => {
     activeAgent: 'pm',
     length: 2,
     updatedAt: '2026-11-21T20:39:00.000Z',
-    running: [],
-    waiting: [],
-    ...used,
+    ...{ tokens: 0, usd: 0, unpricedCalls: 0, activity: [] },
+    ...{ running: [], waiting: [], limited: [], stopped: [], ...used },
   });
   const stopped = [row('b'), row('c', { stopped: ['dev'] }), row('d', { stopped: ['dev', 'pm'] })];
   const pages = () =>
@@ -38,9 +37,9 @@ describe('ls', () => {
     expect(out.split('\n')).toEqual([
       'ID  TITLE  PHASE  MODE   TALKING  STATUS               WAITS FOR  LENGTH  TOKENS  USD      UPDATED',
       'a   -      chat   agent  pm       pm limited           -          2       12345   $0.0310  2026-11-21 20:39',
-      'b   -      chat   agent  pm       -                    -          2       -       -        2026-11-21 20:39',
-      'c   -      chat   agent  pm       dev is stopped       -          2       -       -        2026-11-21 20:39',
-      'd   -      chat   agent  pm       dev, pm are stopped  -          2       -       -        2026-11-21 20:39',
+      'b   -      chat   agent  pm       -                    -          2       0       -        2026-11-21 20:39',
+      'c   -      chat   agent  pm       dev is stopped       -          2       0       -        2026-11-21 20:39',
+      'd   -      chat   agent  pm       dev, pm are stopped  -          2       0       -        2026-11-21 20:39',
       '',
     ]);
   });

@@ -77,14 +77,10 @@ describe('what needs a person', () => {
 });
 
 const listed = (id: string, second: number, title: string | null): ConversationRow => ({
-  ...{ id, title, phase: 'chat', mode: 'chat', length: 1, activeAgent: null },
-  ...{
-    updatedAt: new Date(second * 1_000).toISOString(),
-    running: [],
-    waiting: [],
-    limited: [],
-    stopped: [],
-  },
+  ...{ id, title, newest: null, archived: false, phase: 'chat', mode: 'chat', activeAgent: null },
+  ...{ updatedAt: new Date(second * 1_000).toISOString(), activeAt: new Date(second * 1_000).toISOString() },
+  ...{ length: 1, activeLength: 1, tokens: 0, usd: 0, unpricedCalls: 0, agents: [], people: [] },
+  ...{ activity: [], running: [], waiting: [], limited: [], stopped: [] },
 });
 
 const id = fc.integer({ min: 0, max: 80 }).map(String);

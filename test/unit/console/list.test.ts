@@ -13,7 +13,9 @@ import {
 const at = (minute: number) => `2026-01-01T00:0${minute}:00.000Z`;
 const row = (id: string, minute: number, more: Partial<ConversationRow> = {}): ConversationRow => ({
   ...{ id, title: null, phase: 'chat', mode: 'chat', length: 4, activeAgent: null },
-  ...{ updatedAt: at(minute), running: [], waiting: [], limited: [], stopped: [], ...more },
+  ...{ newest: null, archived: false, tokens: 0, usd: 0, unpricedCalls: 0, agents: [], people: [] },
+  ...{ updatedAt: at(minute), activeAt: at(minute), activeLength: more.length ?? 4, activity: [] },
+  ...{ running: [], waiting: [], limited: [], stopped: [], ...more },
 });
 const ALL = { shown: 'all', agent: '', phase: '', text: '' } as const;
 const NOTHING = { mine: new Set(['ann']), pins: new Set<string>(), isUnread: () => false };
@@ -67,7 +69,7 @@ describe('the list of conversations', () => {
     expect([isNew({ activeLength: 4 }), isNew({ activeLength: 5 }), isNew({ length: 5 })]).toEqual([
       false,
       true,
-      true,
+      false,
     ]);
   });
 

@@ -9,9 +9,11 @@ import { FACTS } from './hand-bus.ts';
 
 const minute = (at: number) => new Date(Date.UTC(2026, 0, 1, 0, at)).toISOString();
 
-function row(id: string, ...activity: NonNullable<ListedRow['activity']>): ListedRow {
+function row(id: string, ...activity: ListedRow['activity']): ListedRow {
   return {
     ...{ id, title: `Title of ${id}`, phase: 'chat', mode: 'agent', activeAgent: null, length: 1 },
+    ...{ newest: null, archived: false, tokens: 0, usd: 0, unpricedCalls: 0, agents: [], people: [] },
+    ...{ activeAt: minute(0), activeLength: 1 },
     ...{ updatedAt: minute(0), running: [], waiting: [], limited: [], stopped: [], activity },
   };
 }

@@ -64,27 +64,25 @@ function cells(row: ConversationSummary, now: number): string[] {
   const { id, title, phase, mode, activeAgent, length, tokens, usd, unpricedCalls, updatedAt } = row;
   return [
     ...[id, title ?? '-', phase, mode, activeAgent ?? '-', status(row), waitsFor(row, now), String(length)],
-    tokens === undefined ? '-' : String(tokens),
-    usd === undefined ? '-' : money(usd, unpricedCalls),
-    minuteOf(updatedAt),
+    ...[String(tokens), money(usd, unpricedCalls), minuteOf(updatedAt)],
   ];
 }
 
 /** The first that applies: running turns, waiting ones, stopped agents with work, limited ones, failed last turns. */
-function status({ running, waiting, limited, stopped = [], activity = [] }: ConversationSummary): string {
+function status({ running, waiting, limited, stopped, activity }: ConversationSummary): string {
   const failed = activity.filter((one) => one.status === 'failed').map(({ agent }) => agent);
-  const states: [readonly string[] | undefined, string][] = [
+  const states: [readonly string[], string][] = [
     [running, 'at work'],
     [waiting, 'waiting'],
     [stopped, stopped.length === 1 ? 'is stopped' : 'are stopped'],
     [limited, 'limited'],
     [failed, 'failed'],
   ];
-  const [agents, what] = states.find(([agents]) => agents?.length) ?? [];
+  const [agents, what] = states.find(([agents]) => agents.length > 0) ?? [];
   return agents ? `${agents.join(', ')} ${what}` : '-';
 }
 
-function waitsFor({ activity = [] }: ConversationSummary, now: number): string {
+function waitsFor({ activity }: ConversationSummary, now: number): string {
   const waits = activity.flatMap((one) => {
     const text = waitText(one);
     return text === null ? [] : [`${text} (${ageText(one.since, now)})`];

@@ -48,11 +48,11 @@ const FOR_PERSONS: ReadonlySet<string> = new Set(['approval', 'outcome', 'questi
 const kindOf = (one: Activity) => (one.asks === undefined ? one.for : 'question');
 
 /** A person is waited for, also where another agent works. */
-export const needsPerson = ({ activity = [] }: Pick<ConversationRow, 'activity'>): boolean =>
+export const needsPerson = ({ activity }: Pick<ConversationRow, 'activity'>): boolean =>
   activity.some(({ for: what = '' }) => FOR_PERSONS.has(what));
 
 /** What a waiting conversation waits for: each thing that a person can do, else one of the others. */
-export function waitOf({ activity = [] }: Pick<ConversationRow, 'activity'>): string {
+export function waitOf({ activity }: Pick<ConversationRow, 'activity'>): string {
   const waits = Object.entries(WAITS).filter(([kind]) => activity.some((one) => kindOf(one) === kind));
   const shown = needsPerson({ activity })
     ? waits.filter(([kind]) => FOR_PERSONS.has(kind))
@@ -60,15 +60,9 @@ export function waitOf({ activity = [] }: Pick<ConversationRow, 'activity'>): st
   return shown.map(([, words]) => words).join(', ') || 'waits';
 }
 
-/** The time of the newest entry that is news. */
-export const timeOf = ({ activeAt, updatedAt }: ConversationRow): string => activeAt ?? updatedAt;
-
-export const newsOf = ({ activeLength, length }: ConversationRow): number => activeLength ?? length;
-
 /** Never 0: the id decides between rows of the same time. */
 export function newestFirst(a: ConversationRow, b: ConversationRow): number {
-  const [one, other] = [timeOf(a), timeOf(b)];
-  if (one !== other) return one < other ? 1 : -1;
+  if (a.activeAt !== b.activeAt) return a.activeAt < b.activeAt ? 1 : -1;
   return a.id < b.id ? -1 : 1;
 }
 
@@ -109,7 +103,7 @@ export function listed(
     (row.archived === true) === (filter.shown === 'archived') &&
     IS_SHOWN[filter.shown](row, known) &&
     (filter.phase === '' || row.phase === filter.phase) &&
-    (filter.agent === '' || row.agents?.includes(filter.agent) === true) &&
+    (filter.agent === '' || row.agents.includes(filter.agent)) &&
     (wanted === '' || `${row.title ?? ''} ${row.id}`.toLowerCase().includes(wanted));
   const found = rows.filter(fits).sort(newestFirst);
   const isPinned = ({ id }: ConversationRow) => known.pins.has(id);
@@ -119,7 +113,7 @@ export function listed(
 const IS_SHOWN: Readonly<Record<Shown, (row: ConversationRow, known: Known) => boolean>> = {
   all: () => true,
   archived: () => true,
-  mine: ({ people = [] }, { mine }) => people.some((person) => mine.has(person)),
+  mine: ({ people }, { mine }) => people.some((person) => mine.has(person)),
   unread: (row, known) => known.isUnread(row),
   waiting: ({ waiting }) => waiting.length > 0,
   running: ({ running }) => running.length > 0,
@@ -131,7 +125,7 @@ export type Seen = Pick<AnswerOf<'reading'>, 'since' | 'lengths'>;
 
 export function isUnread(row: ConversationRow, { since, lengths }: Seen): boolean {
   const seen = Object.hasOwn(lengths, row.id) ? lengths[row.id] : undefined;
-  return seen === undefined ? timeOf(row) > since : newsOf(row) > seen;
+  return seen === undefined ? row.activeAt > since : row.activeLength > seen;
 }
 
 /** The newest come last; of more than `most`, the oldest are forgotten. */

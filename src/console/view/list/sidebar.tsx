@@ -4,7 +4,7 @@ import { FIRST_FLOOR } from '../../../conversation/state/answering.ts';
 import { store } from '../../api/browser.ts';
 import type { ConversationRow } from '../../model/answers.ts';
 import { money, withoutAnsi } from '../../model/format.ts';
-import { hasFailed, needsPerson, SHOWN, timeOf, waitOf } from '../../model/list/list.ts';
+import { hasFailed, needsPerson, SHOWN, waitOf } from '../../model/list/list.ts';
 import { nameOf } from '../../state/conversation.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
@@ -123,12 +123,11 @@ export function Sidebar() {
 type PageLinkProps = { page: 'inbox' | 'system'; text: string; children: ComponentChildren };
 
 function PageLink({ page, text, children }: PageLinkProps) {
-  const isHere = route.value.page === page;
   return (
     <a
       class={`page-link abreast ${page}-link`}
       href={linkTo[page]}
-      aria-current={isHere ? 'page' : undefined}
+      aria-current={route.value.page === page ? 'page' : undefined}
     >
       {text}
       {children}
@@ -166,7 +165,9 @@ function Rows() {
   useLayoutEffect(() => follow(true), [open, posted]);
   useLayoutEffect(() => reach(''), [open]);
   useLayoutEffect(() => {
-    if (isFollowed && openAt >= 0) list.scrollToIndex(openAt);
+    const isAtTop = (openAt + 1) * ROW_HEIGHT <= (list.scrollRect?.height ?? 0); // in sight with all above it
+    const isHidden = openAt * ROW_HEIGHT < (list.scrollOffset ?? 0);
+    if (isFollowed && openAt >= 0) list.scrollToIndex(isAtTop && isHidden ? 0 : openAt);
   }, [isFollowed, open, openAt]);
   return (
     <div class="rows scrolls" ref={scroller} onWheel={leave} onPointerDown={leave} onFocusIn={enter}>
@@ -270,14 +271,13 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
   const at = route.value;
   const isOpen = at.page === 'conversation' && at.id === row.id;
   const unread = isNew(row) ? 'unread' : '';
-  const title = row.title ?? row.id;
   useLayoutEffect(() => () => passFocus(row.id), []);
   return (
     <>
       <a
         class={`row ${unread}`}
         href={linkTo.conversation(row.id)}
-        title={`${withoutAnsi(title)}\n${row.id}`}
+        title={`${withoutAnsi(row.title ?? row.id)}\n${row.id}`}
         aria-current={isOpen ? 'page' : undefined}
         tabIndex={isStop ? 0 : -1}
         onFocus={onReach}
@@ -303,7 +303,7 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
           {/* One element: with `.cost + time`, Chromium sometimes keeps the margin of before the cost appeared. */}
           <span class="end at-end">
             <Cost {...row} />
-            {!isUnlisted(row) && <When at={timeOf(row)} />}
+            {!isUnlisted(row) && <When at={row.activeAt} />}
           </span>
         </span>
       </a>
@@ -328,7 +328,7 @@ const LEAST_USD = 0.01;
 
 const UNSENT = { sending: 'is being sent', waiting: 'waits to be sent', refused: 'not sent' } as const;
 
-function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
+function Cost({ usd, unpricedCalls }: ConversationRow) {
   if (usd < LEAST_USD) return null;
   const more = unpricedCalls > 0 ? `, and ${unpricedCalls} calls of unknown cost` : '';
   return (

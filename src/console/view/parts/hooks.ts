@@ -85,14 +85,14 @@ export function useVirtualList(options: {
   /** Another function: the keys may be others, so all places are computed again. */
   readonly keyOf: (place: number) => string | number;
   readonly estimate: (place: number) => number;
-  /** Rendered wherever they are, since they may have the focus. */
-  readonly kept: readonly (number | null)[];
+  /** Rendered wherever they are, since they may have the focus. -1: none. */
+  readonly kept: readonly number[];
 }): Virtualizer<HTMLElement, HTMLElement> {
   const [, show] = useState(0);
   const { kept, count } = options;
   const placesOf = useCallback(
     (range: Range) => {
-      const others = kept.filter((place) => place !== null && place >= 0 && place < count) as number[];
+      const others = kept.filter((place) => place >= 0 && place < count);
       return [...new Set([...defaultRangeExtractor(range), ...others])].sort((a, b) => a - b);
     },
     [kept.join(), count],

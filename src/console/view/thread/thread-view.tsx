@@ -75,7 +75,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
     // A text that grows changes no key: then the places of the blocks before it are kept.
     keyOf: useCallback((place) => keyOf(shownAt(place), place), [thread, entries.length, added]),
     estimate: (place) => estimate(shownAt(place)),
-    kept: [selected.value],
+    kept: [selected.value ?? -1],
   });
   const at = route.value;
   const explained = at.page === 'conversation' && at.panel ? thread.placeOf(at.panel.index) : null;
