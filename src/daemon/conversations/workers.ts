@@ -212,10 +212,22 @@ export class Workers {
     throw new ParleyError('NOT_FOUND', `the conversation ${id} is not open`);
   }
 
-  /** The conversation list. `days`: with what was used on each of so many days. */
-  rows(days?: number): Promise<ListedRow[]> {
+  /** The conversation list by id: the stored rows, updated from memory. `days`: with what was used on each of so many days. */
+  async rows(days?: number): Promise<ListedRow[]> {
     const since = days === undefined ? null : firstOfDays(this.#daemon.now(), days);
-    return listConversations(this.#daemon, this.#open, since);
+    const stored = await this.#daemon.store.rows();
+    const rows = new Map(
+      stored.map((row) => [row.id, since === null ? atRest(row) : listedRow(row, [], since)]),
+    );
+    for (const worker of await this.#open.all()) {
+      // The memory of a conversation that another daemon owns or deleted is stale.
+      if (!worker.isOurs || worker.state.length === 0) continue;
+      const { id, state } = worker;
+      const entries = worker.entries();
+      const current = runningActivity(state, entries, this.#daemon);
+      rows.set(id, listedRow(rowOf(id, state, entries), current, since));
+    }
+    return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
   /** Without memory. */
@@ -231,13 +243,23 @@ export class Workers {
     await this.#close(worker);
   }
 
-  /** Rebuilds missing and outdated rows from the logs. */
-  rebuildRows(): Promise<void> {
-    return rebuildRows(this.#daemon, async (id) => {
-      const worker = await this.use(id);
-      await worker.saveProjections();
-      await this.#close(worker);
-    });
+  /** Rebuilds missing rows from the logs (L1). Logs in mode run are opened too: the configuration may lack what their run needs. */
+  async rebuildRows(): Promise<void> {
+    const { store, shutdown, log } = this.#daemon;
+    const rows = await store.rows();
+    const known = new Set(rows.filter((row) => row.mode !== 'run').map((row) => row.id));
+    for (const id of await store.conversations()) {
+      if (known.has(id) || shutdown.aborted) continue;
+      await this.#saveRow(id).catch((error: unknown) =>
+        log.error({ conversation: id, error: messageOf(error) }, 'a conversation cannot be listed'),
+      );
+    }
+  }
+
+  async #saveRow(id: string): Promise<void> {
+    const worker = await this.use(id);
+    await worker.saveProjections();
+    await this.#close(worker);
   }
 
   /** The pending approvals. Their conversations are marked, so they are always in memory. */
@@ -359,30 +381,6 @@ export function noConversation(id: string): ParleyError {
   });
 }
 
-/** The rows of all conversations by id: the stored rows, updated from memory. `since`: the first day of `spent`; null: without it. */
-async function listConversations(
-  daemon: Pick<WorkersContext, 'store' | 'remote' | 'retries' | 'toolProgress'>,
-  open: OpenWorkers,
-  since: string | null = null,
-): Promise<ListedRow[]> {
-  const rows = new Map(
-    (await daemon.store.rows()).map((row) => [
-      row.id,
-      since === null ? atRest(row) : listedRow(row, [], since),
-    ]),
-  );
-  for (const worker of await open.all()) {
-    // The memory of a conversation that another daemon owns or deleted is stale.
-    if (worker.isOurs && worker.state.length > 0) {
-      const { id, state } = worker;
-      const entries = worker.entries();
-      const current = runningActivity(state, entries, daemon);
-      rows.set(id, listedRow(rowOf(id, state, entries), current, since));
-    }
-  }
-  return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-}
-
 /** A stored row that has not changed gives the same object: readers see at once that it is the same. */
 const known = new WeakMap<ConversationRow, ListedRow>();
 
@@ -392,23 +390,6 @@ function atRest(row: ConversationRow): ListedRow {
   const listed = listedRow(row);
   known.set(row, listed);
   return listed;
-}
-
-/**
- * Rebuilds missing rows from the logs (L1). Logs in mode run are opened too: the configuration may lack what their run needs. `save` opens a conversation, saves its row and closes it.
- */
-async function rebuildRows(
-  { store, shutdown, log }: Pick<WorkersContext, 'store' | 'shutdown' | 'log'>,
-  save: (id: string) => Promise<void>,
-): Promise<void> {
-  const rows = await store.rows();
-  const known = new Set(rows.filter((row) => row.mode !== 'run').map((row) => row.id));
-  for (const id of await store.conversations()) {
-    if (known.has(id) || shutdown.aborted) continue;
-    await save(id).catch((error: unknown) =>
-      log.error({ conversation: id, error: messageOf(error) }, 'a conversation cannot be listed'),
-    );
-  }
 }
 
 /**

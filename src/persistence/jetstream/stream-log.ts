@@ -87,7 +87,28 @@ class StreamLog implements ConversationLog {
     const refused = this.#writer.refusal();
     if (refused !== null) throw refused;
     const range = rangeWithin(from, to, this.#placement.length);
-    return readEntries(this.#source, this.#placement, range.from, range.to);
+    return this.#entries(range.from, range.to);
+  }
+
+  /** `from` (inclusive) to `to` (exclusive), which the placement must cover. */
+  async #entries(from: number, to: number): Promise<Entry[]> {
+    if (from >= to) return [];
+    const { broker, stream, subject: filter } = this.#source;
+    const found: Entry[] = [];
+    const first = this.#placement.appendOf(from);
+    const last = this.#placement.appendOf(to - 1);
+    let next = first.start;
+    await readRange(broker, { stream, filter, from: first.sequence, to: last.sequence }, (message) => {
+      const append = appendOf(message.headers);
+      if (append === null) return true;
+      const entries = decodeBody(message.body, next, append.length);
+      if (entries === null) throw damaged(this.#source, message, next);
+      next = append.length;
+      for (const entry of entries) if (entry.index >= from && entry.index < to) found.push(entry);
+      return true;
+    });
+    if (next < to) throw gone(this.#source);
+    return found;
   }
 
   close(): Promise<void> {
@@ -215,39 +236,6 @@ export async function follow(
     return true;
   });
   return isReplaced ? { kind: 'replaced', length: lengthIn(last) } : { kind: 'followed' };
-}
-
-/** The entries `from` (inclusive) to `to` (exclusive), which `placement` must cover. */
-async function readEntries(
-  source: LogSource,
-  placement: Placement,
-  from: number,
-  to: number,
-): Promise<Entry[]> {
-  if (from >= to) return [];
-  const found: Entry[] = [];
-  const first = placement.appendOf(from);
-  let next = first.start;
-  await readRange(
-    source.broker,
-    {
-      stream: source.stream,
-      filter: source.subject,
-      from: first.sequence,
-      to: placement.appendOf(to - 1).sequence,
-    },
-    (message) => {
-      const append = appendOf(message.headers);
-      if (append === null) return true;
-      const entries = decodeBody(message.body, next, append.length);
-      if (entries === null) throw damaged(source, message, next);
-      next = append.length;
-      for (const entry of entries) if (entry.index >= from && entry.index < to) found.push(entry);
-      return true;
-    },
-  );
-  if (next < to) throw gone(source);
-  return found;
 }
 
 /** True if the message is the first append of a log, or not an append at all. */

@@ -263,7 +263,7 @@ class SharedReader {
     if (this.#floor && this.#floor.stream !== created) return null;
     const oldest = Math.max(state.first_seq, (this.#floor?.sequence ?? 0) + 1);
     const messages = Math.max(0, state.last_seq - oldest + 1);
-    const time = messages === 0 ? null : await timeOf(manager, subjects.ingressStream, oldest);
+    const time = messages === 0 ? null : await timeOf({ manager, subjects }, oldest);
     return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
   }
 

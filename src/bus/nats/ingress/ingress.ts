@@ -76,8 +76,18 @@ export class Ingress {
     return this.#stopped;
   }
 
-  lag(): Promise<IngressLag> {
-    return lagOf(this.#cursor, this.#sources);
+  /** The posts that are unread or unsettled. A cursor of an earlier stream counts nothing. */
+  async lag(): Promise<IngressLag> {
+    const cursor = this.#cursor;
+    const { state, created } = await this.#sources.stream();
+    const current = cursor?.created === created ? cursor : null;
+    const read = current?.last ?? 0;
+    const unread = Math.max(0, state.last_seq - Math.max(read, state.first_seq - 1));
+    const messages = unread + (current?.mark.underWay ?? 0);
+    if (messages === 0) return { messages, oldestTakenAt: null };
+    const oldest = current?.mark.oldest ?? Math.max(read + 1, state.first_seq);
+    const time = await timeOf(this.#sources, oldest);
+    return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
   }
 
   async #stop(): Promise<void> {
@@ -252,12 +262,21 @@ export class Ingress {
     this.#beginning.keeper.note(() => settledBy(cursor));
   }
 
+  /** Whether the cursor belongs to the stream as it is now: it was neither created again nor rolled back. */
+  async #isOfStream(cursor: Cursor, { created, state }: StreamInfo): Promise<boolean> {
+    if (cursor.created !== created || cursor.last > state.last_seq) return false;
+    if (cursor.lastTime === null || cursor.last < state.first_seq) return true;
+    // A stream that lost its tail in a crash reuses the sequences for other messages.
+    const stored = await timeOf(this.#sources, cursor.last);
+    return stored === null || stored === cursor.lastTime;
+  }
+
   /** The cursor; a new one at the start if the stream is another one (INGRESS-4). */
   async #locate(): Promise<Cursor> {
     const info = await this.#sources.stream();
     const { position, skip } = this.#beginning.start;
     const cursor = this.#cursor ?? (position && this.#newCursor(position.stream, position.sequence, skip));
-    if (cursor && (await isOfStream(cursor, info, this.#sources))) {
+    if (cursor && (await this.#isOfStream(cursor, info))) {
       if (!this.#cursor && cursor.last > 0) {
         // Settled posts may fill the stream: then no new post could arrive to trigger a purge.
         this.#sources.capacity.settledUpTo({ stream: cursor.created, sequence: cursor.last });
@@ -341,30 +360,4 @@ function queueLimits(options: IngressOptions): FairQueueLimits {
     maxParked: maxParked ?? MAX_PARKED,
     maxKept: maxKeptBytes ?? MAX_KEPT_BYTES,
   };
-}
-
-/** Whether the cursor belongs to the stream as it is now: it was neither created again nor rolled back. */
-async function isOfStream(
-  cursor: Cursor,
-  { created, state }: StreamInfo,
-  { manager, subjects }: IngressSources,
-): Promise<boolean> {
-  if (cursor.created !== created || cursor.last > state.last_seq) return false;
-  if (cursor.lastTime === null || cursor.last < state.first_seq) return true;
-  // A stream that lost its tail in a crash reuses the sequences for other messages.
-  const stored = await timeOf(manager, subjects.ingressStream, cursor.last);
-  return stored === null || stored === cursor.lastTime;
-}
-
-/** The posts that are unread or unsettled. A cursor of an earlier stream counts nothing. */
-async function lagOf(cursor: Cursor | null, sources: IngressSources): Promise<IngressLag> {
-  const { state, created } = await sources.stream();
-  const current = cursor?.created === created ? cursor : null;
-  const read = current?.last ?? 0;
-  const unread = Math.max(0, state.last_seq - Math.max(read, state.first_seq - 1));
-  const messages = unread + (current?.mark.underWay ?? 0);
-  if (messages === 0) return { messages, oldestTakenAt: null };
-  const oldest = current?.mark.oldest ?? Math.max(read + 1, state.first_seq);
-  const time = await timeOf(sources.manager, sources.subjects.ingressStream, oldest);
-  return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
 }

@@ -124,10 +124,17 @@ export class SettledKeeper {
     this.#self?.onLost();
   }
 
+  /** False: the stream lost its end in a crash, and its sequences may belong to other posts now. */
+  async #isIntact({ settled, last }: SettledRecord, { state }: StreamInfo): Promise<boolean> {
+    if (Math.max(settled.upTo, last?.sequence ?? 0) > state.last_seq) return false;
+    const time = last && (await timeOf(this.#sources, last.sequence));
+    return last === null || time === null || `${time}` === last.time; // null: purged
+  }
+
   /** KEEPER-5. Whether the stream lost its end since the record was written. Rejects when the server does not answer. */
   async hasLostEnd(info: StreamInfo): Promise<boolean> {
     const { record } = this.#known;
-    if (record?.stream !== info.created || (await isIntact(record, this.#sources, info))) return false;
+    if (record?.stream !== info.created || (await this.#isIntact(record, info))) return false;
     this.forget();
     this.#unfit = this.#known.sequence;
     this.#known = { ...this.#known, record: null };
@@ -139,8 +146,7 @@ export class SettledKeeper {
   async takeOver(info: StreamInfo): Promise<string | null> {
     const { record } = this.#known;
     if (!record?.last || record.stream === info.created) return null;
-    const { manager, subjects } = this.#sources;
-    const time = await timeOf(manager, subjects.ingressStream, record.last.sequence);
+    const time = await timeOf(this.#sources, record.last.sequence);
     if (`${time}` !== record.last.time) return null;
     this.#known = { ...this.#known, record: { ...record, stream: info.created } };
     return record.stream;
@@ -254,17 +260,6 @@ async function newest({ manager, subjects }: Pick<IngressSources, 'manager' | 's
   const stored = await findMessage(manager, settledStream, { last_by_subj: settled });
   if (stored === null) return NOTHING;
   return { record: parseSettledRecord(Buffer.from(stored.data).toString()), sequence: stored.seq };
-}
-
-/** False: the stream lost its end in a crash, and its sequences may belong to other posts now. */
-async function isIntact(
-  { settled, last }: SettledRecord,
-  { manager, subjects }: IngressSources,
-  { state }: StreamInfo,
-): Promise<boolean> {
-  if (Math.max(settled.upTo, last?.sequence ?? 0) > state.last_seq) return false;
-  const time = last && (await timeOf(manager, subjects.ingressStream, last.sequence));
-  return last === null || time === null || `${time}` === last.time; // null: purged
 }
 
 const MOST_TRANSFER_TRIES = 5;

@@ -92,6 +92,8 @@ const CONNECTION_TIMEOUT_MS = 2_000;
 /** A server that shuts down answers "not found" for a moment. One that does so for longer cannot read its disk. */
 const READ_TIMEOUT_MS = 60_000;
 
+type StreamSources = Pick<IngressSources, 'manager' | 'subjects'>;
+
 /** Retries until the server answers. Null: removed, or unreadable for the server. Rejects when the reader stops. */
 export async function fetchPost(
   { manager, subjects, log, watch }: Pick<IngressSources, 'manager' | 'subjects' | 'log' | 'watch'>,
@@ -130,7 +132,7 @@ export async function fetchPost(
 
 /** The post with this sequence of the stream with this creation time; null: the stream does not have it. */
 export async function readDelivery(
-  { manager, subjects }: Pick<IngressSources, 'manager' | 'subjects'>,
+  { manager, subjects }: StreamSources,
   created: string,
   sequence: number,
 ): Promise<Delivery | null> {
@@ -138,13 +140,9 @@ export async function readDelivery(
   return stored && deliveryOf(created, senderOf(subjects, stored), messageFrom(stored));
 }
 
-/** When the stream stored a message, in nanoseconds; null: the stream does not have it. */
-export async function timeOf(
-  manager: JetStreamManager,
-  stream: string,
-  sequence: number,
-): Promise<bigint | null> {
-  const stored = await findMessage(manager, stream, { seq: sequence });
+/** When the ingress stream stored a post, in nanoseconds; null: the stream does not have it. */
+export async function timeOf({ manager, subjects }: StreamSources, sequence: number): Promise<bigint | null> {
+  const stored = await findMessage(manager, subjects.ingressStream, { seq: sequence });
   return stored && nanosecondsOf(stored.timestamp);
 }
 

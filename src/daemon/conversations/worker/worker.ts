@@ -296,7 +296,7 @@ export class ConversationWorker {
       for (const { item } of decided) if (item.position) this.#daemon.progress.took(this.id, item.position); // before anything else happens to it
       if (entries.length > 0) this.#daemon.publishEntries(this.id, entries);
       this.#daemon.traces?.appended(this.id, entries, () => this.entries());
-      observe(this.id, this.#daemon, { decided, prepared });
+      this.#observe(decided, prepared);
       this.watchApprovals();
       if (this.#lifecycle === 'open') this.#effects.start(effects, prepared);
       this.#writeTitle(entries);
@@ -374,9 +374,39 @@ export class ConversationWorker {
     if (isVoidLog(this.#ledger.entries(0, Number.POSITIVE_INFINITY), this.#deletedUpTo)) throw this.#fence();
   }
 
+  /** Notifies agents in other processes of ended turns, since one may still work on it; and telemetry. */
+  #observe(decided: readonly Decided[], prepared: ReadonlyMap<unknown, PreparedCall>): void {
+    const { remote, telemetry } = this.#daemon;
+    for (const { decision } of decided.filter(isOwn)) {
+      telemetry.applied(this.id, decision);
+      for (const entry of decision.entries) {
+        if (entry.type !== 'turn-ended' || entry.outcome === 'waiting') continue;
+        remote.turnOver?.(entry.turnId);
+      }
+    }
+    for (const call of prepared.values())
+      telemetry.viewBuilt(call.assembled, 'setup' in call ? call.setup.profile.contextTokens : undefined);
+  }
+
+  /** Retries a report whose append failed, for example on a full disk: its effect did happen. */
   #report(command: Command): void {
+    const { log, shutdown } = this.#daemon;
+    const submit = () => this.#submitReport(command, this.#daemon.maxPayload);
     const isOver = () => this.#lifecycle === 'closed';
-    retryReport(this.id, () => this.#submitReport(command, this.#daemon.maxPayload), isOver, this.#daemon);
+    const again = () => {
+      const timer = setTimeout(() => {
+        if (!isOver() && !shutdown.aborted) submit().catch(again);
+      }, REPORT_RETRY_MS);
+      timer.unref();
+    };
+    submit().catch((error: unknown) => {
+      if (isOver()) return; // the new owner repairs it
+      log.error(
+        { conversation: this.id, error: messageOf(error) },
+        'a report could not be appended; retrying',
+      );
+      again();
+    });
   }
 
   /** LARGE-5 */
@@ -421,49 +451,6 @@ const OUTCOMES = { 'model-answered': 1, 'model-failed': 1, 'model-aborted': 1 } 
 /** False for copies: their turns belong to another conversation, where they may still run. */
 function isOwn({ item: { command } }: Decided): boolean {
   return command.type !== 'copy' && command.type !== 'fork';
-}
-
-/** An append, once it is durable. */
-interface Appended {
-  readonly decided: readonly Decided[];
-  readonly prepared: ReadonlyMap<unknown, PreparedCall>;
-}
-
-/** Notifies agents in other processes of ended turns, since one may still work on it; and telemetry. */
-function observe(
-  conversation: string,
-  { remote, telemetry }: Pick<WorkerContext, 'remote' | 'telemetry'>,
-  { decided, prepared }: Appended,
-): void {
-  for (const { decision } of decided.filter(isOwn)) {
-    telemetry.applied(conversation, decision);
-    for (const entry of decision.entries) {
-      if (entry.type !== 'turn-ended' || entry.outcome === 'waiting') continue;
-      remote.turnOver?.(entry.turnId);
-    }
-  }
-  for (const call of prepared.values())
-    telemetry.viewBuilt(call.assembled, 'setup' in call ? call.setup.profile.contextTokens : undefined);
-}
-
-/** Retries a report whose append failed, for example on a full disk: its effect did happen. */
-function retryReport(
-  conversation: string,
-  submit: () => Promise<unknown>,
-  isOver: () => boolean,
-  { log, shutdown }: Pick<WorkerContext, 'log' | 'shutdown'>,
-): void {
-  const again = () => {
-    const timer = setTimeout(() => {
-      if (!isOver() && !shutdown.aborted) submit().catch(again);
-    }, REPORT_RETRY_MS);
-    timer.unref();
-  };
-  submit().catch((error: unknown) => {
-    if (isOver()) return; // the new owner repairs it
-    log.error({ conversation, error: messageOf(error) }, 'a report could not be appended; retrying');
-    again();
-  });
 }
 
 /**
