@@ -13,7 +13,7 @@ import type { AuditedCall, AuditedOutcome, RepairCount } from '../tools/tool-rul
 import type { ClaimCommand, GivenUp } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { endRunOfRemoved } from './runs.ts';
-import { backfill, repairCalls } from './tools.ts';
+import { backfill, type Repair, repairCalls } from './tools.ts';
 import { addLimit, addTurnResumed } from './turn-entries.ts';
 import { advanceTurn, endTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
@@ -86,9 +86,9 @@ export function recover(builder: DecisionBuilder, audited: readonly AuditedOutco
     const turn = builder.state.agents[item.agent]?.turn;
     if (item.type === 'start-turn' || turn?.turnId !== item.turnId || !interrupted.has(item.turnId)) continue;
     if (item.type === 'abort-turn') {
-      backfill(builder, turn, audited, count);
+      backfill(builder, turn, { audited, count });
       endTurn(builder, item.agent, 'aborted');
-    } else resumeTurn(builder, item.agent, audited, count);
+    } else resumeTurn(builder, item.agent, { audited, count });
   }
   startTurns(builder);
   return count;
@@ -99,17 +99,12 @@ function runningTurns({ state }: DecisionBuilder): ReadonlySet<string> {
   return new Set(turns.filter(({ status }) => status === 'running').map(({ turnId }) => turnId));
 }
 
-function resumeTurn(
-  builder: DecisionBuilder,
-  slug: string,
-  audited: readonly AuditedOutcome[],
-  count: RepairCount,
-): void {
+function resumeTurn(builder: DecisionBuilder, slug: string, repair: Repair): void {
   const turn = builder.state.agents[slug]?.turn;
   if (!turn) return;
   if (!builder.roster.agents.has(slug)) {
     // Its agent was removed from the configuration: the turn cannot continue.
-    backfill(builder, turn, audited, count);
+    backfill(builder, turn, repair);
     endTurn(builder, slug, 'aborted');
     return;
   }
@@ -119,7 +114,7 @@ function resumeTurn(
     return;
   }
   // No model call was out: once every call has its result, the turn continues as usual (V8, L15).
-  repairCalls(builder, turn, audited, count);
+  repairCalls(builder, turn, repair);
   advanceTurn(builder, slug);
 }
 

@@ -152,14 +152,16 @@ export function startTools(builder: DecisionBuilder, slug: string): void {
   }
 }
 
+/** A recovery: what the audit log proves, and what was repaired so far. */
+export interface Repair {
+  readonly audited: readonly AuditedOutcome[];
+  readonly count: RepairCount;
+}
+
 /** Repairs the started calls of a turn after a crash (TOOLS-3). */
-export function repairCalls(
-  builder: DecisionBuilder,
-  turn: Turn,
-  audited: readonly AuditedOutcome[],
-  count: RepairCount,
-): void {
-  backfill(builder, turn, audited, count);
+export function repairCalls(builder: DecisionBuilder, turn: Turn, repair: Repair): void {
+  const { audited, count } = repair;
+  backfill(builder, turn, repair);
   for (const open of agentState(builder.state, turn.agent).turn?.openCalls ?? []) {
     if (isConversationTool(open.name) || !open.started) continue;
     new CallStep(builder, turn, open).closeQuestion();
@@ -190,12 +192,7 @@ export function repairCalls(
 }
 
 /** Adds results that the audit log has and the conversation's log lacks: a known outcome is not reported as unknown (L12). */
-export function backfill(
-  builder: DecisionBuilder,
-  turn: Turn,
-  audited: readonly AuditedOutcome[],
-  count: RepairCount,
-): void {
+export function backfill(builder: DecisionBuilder, turn: Turn, { audited, count }: Repair): void {
   for (const call of turn.openCalls) {
     const { index, position } = call.place;
     const known = audited.find((result) => result.index === index && result.position === position);

@@ -107,13 +107,7 @@ export class Api {
     conversation: ({ conversation }) => this.#document(conversation),
     conversations: (request) => this.#list(request),
     search: (request) => this.#admin.search.search(request),
-    reading: (request, caller) =>
-      readingOf(
-        request,
-        caller,
-        { people: this.daemon.store.people, exists: (id) => this.workers.isThere(id) },
-        new Date(this.daemon.now()).toISOString(),
-      ),
+    reading: (request, caller) => this.#reading(request, caller),
     turns: (request) => turnsPage(request, this.workers, this.daemon.definitions, this.room),
     view: (request) => this.#view(request),
     delete: (request, caller) => this.#delete(request, caller),
@@ -242,6 +236,30 @@ export class Api {
     const found = worker.entries(request.from ?? 0, limit);
     const entries = pageOf(found, this.room, cutEntry);
     return { conversation: request.conversation, length: worker.state.length, entries };
+  }
+
+  /** Merges what the request has, and answers the whole. */
+  async #reading(request: RequestOf<'reading'>, { sender, isBound }: Caller): Promise<Reading> {
+    const { publisher, author, read = {}, filters } = request;
+    if (sender === null || author === undefined || !isBound || (publisher ?? sender) !== sender)
+      throw new ParleyError('BAD_REQUEST', 'reading: this token is not of one person', {
+        hint: 'give each person a token in `http.people`',
+      });
+    const { people } = this.daemon.store;
+    const now = new Date(this.daemon.now()).toISOString();
+    const person = sha256Of(`${sender}/${author.name}`);
+    if (filters === undefined && Object.keys(read).length === 0) {
+      const known = await people.get(person);
+      if (known !== null) return readingIn(known, now);
+    }
+    const there: Record<string, number> = {};
+    for (const [id, length] of Object.entries(read)) if (await this.workers.isThere(id)) there[id] = length; // else it was deleted
+    let kept = readingIn(null, now);
+    await people.change(person, (stored) => {
+      kept = merged(readingIn(stored, now), there, filters);
+      return kept;
+    });
+    return kept;
   }
 
   async #document(id: string): Promise<AnswerOf<'conversation'>> {
@@ -530,36 +548,6 @@ function cutEntry(entry: Entry, most: number): Entry {
 const MOST_READ = 2_000;
 
 type Reading = AnswerOf<'reading'>;
-
-interface Kept extends Pick<ConversationStore, 'people'> {
-  readonly exists: (conversation: string) => Promise<boolean>;
-}
-
-/** Merges what the request has, and answers the whole. */
-async function readingOf(
-  { publisher, author, read = {}, filters }: RequestOf<'reading'>,
-  { sender, isBound }: Caller,
-  { people, exists }: Kept,
-  now: string,
-): Promise<Reading> {
-  if (sender === null || author === undefined || !isBound || (publisher ?? sender) !== sender)
-    throw new ParleyError('BAD_REQUEST', 'reading: this token is not of one person', {
-      hint: 'give each person a token in `http.people`',
-    });
-  const person = sha256Of(`${sender}/${author.name}`);
-  if (filters === undefined && Object.keys(read).length === 0) {
-    const known = await people.get(person);
-    if (known !== null) return readingIn(known, now);
-  }
-  const there: Record<string, number> = {};
-  for (const [id, length] of Object.entries(read)) if (await exists(id)) there[id] = length; // else it was deleted
-  let kept = readingIn(null, now);
-  await people.change(person, (stored) => {
-    kept = merged(readingIn(stored, now), there, filters);
-    return kept;
-  });
-  return kept;
-}
 
 function readingIn(stored: unknown, now: string): Reading {
   const { since = now, lengths, filters } = (isRecord(stored) ? stored : {}) as Partial<Reading>;

@@ -184,16 +184,35 @@ export class Reconciler {
     return isWhole;
   }
 
-  #repairRows(all: ReadonlyMap<string, NewestAppend>, isFirst: boolean): Promise<void> {
-    const unheldOf = async (lagging: readonly string[]) => {
-      const mine = isFirst ? lagging.filter((id) => this.#isFirstChoice(id)) : lagging;
+  /**
+   * Repairs the conversation list. `all` must be read before the rows.
+   *
+   * ROW-REPAIR-1  A daemon saves the row of a conversation when it releases it; a killed daemon does not. So a row is
+   *               written again if no daemon has the conversation open and its length differs from the log's.
+   * ROW-REPAIR-2  A row without a log is removed: the conversation was deleted while another daemon had it open.
+   */
+  async #repairRows(all: ReadonlyMap<string, NewestAppend>, isFirst: boolean): Promise<void> {
+    const { logs, workers, log } = this.#parts;
+    const { signal: stopping } = this.#stopping;
+    try {
+      const stored = await workers.storedRows();
+      const lengths = new Map(stored.map((row) => [row.id, row.length]));
+      const lagging = [...all].filter(([id, { length }]) => length !== null && lengths.get(id) !== length);
+      const ids = lagging.map(([id]) => id).filter((id) => !isFirst || this.#isFirstChoice(id));
       const held = await Promise.all(
-        [...byOwnerOf(mine, all)].map(async ([owner, ids]) => (await this.#heldBy(owner, ids)).held),
+        [...byOwnerOf(ids, all)].map(async ([owner, own]) => (await this.#heldBy(owner, own)).held),
       );
       const known = new Set(held.flat());
-      return mine.filter((id) => !known.has(id));
-    };
-    return repairRows(this.#parts, all, unheldOf, this.#stopping.signal);
+      for (const id of ids.filter((one) => !known.has(one))) {
+        if (stopping.aborted) return;
+        await workers.refreshRow(id);
+      }
+      for (const id of lengths.keys()) {
+        if (!stopping.aborted && !all.has(id) && (await logs.newest(id)) === null) await logs.forgetRow(id);
+      }
+    } catch (error) {
+      log.warn({ error: messageOf(error) }, 'the conversation list could not be repaired');
+    }
   }
 
   #mayHaveWork(id: string, { status, sequence }: NewestAppend): boolean {
@@ -276,35 +295,4 @@ const RETRYABLE: ReadonlySet<string> = new Set(['STORE_UNAVAILABLE', 'LOG_UNAVAI
 export function firstChoice(name: string, daemons: readonly string[]): string {
   const ranks = new Map(daemons.map((daemon) => [sha256Of(`${daemon}\n${name}`), daemon]));
   return ranks.get([...ranks.keys()].sort()[0] ?? '') ?? '';
-}
-
-/**
- * Repairs the conversation list.
- *
- * ROW-REPAIR-1  A daemon saves the row of a conversation when it releases it; a killed daemon does not. So a row is
- *               written again if no daemon has the conversation open and its length differs from the log's.
- * ROW-REPAIR-2  A row without a log is removed: the conversation was deleted while another daemon had it open.
- */
-async function repairRows(
-  { logs, workers, log }: ReconcilerParts,
-  /** Must be read before the rows. */
-  all: ReadonlyMap<string, NewestAppend>,
-  /** Selects those that no daemon has open and that this daemon should repair. */
-  unheldOf: (lagging: readonly string[]) => Promise<readonly string[]>,
-  stopping: AbortSignal,
-): Promise<void> {
-  try {
-    const stored = await workers.storedRows();
-    const lengths = new Map(stored.map((row) => [row.id, row.length]));
-    const lagging = [...all].filter(([id, { length }]) => length !== null && lengths.get(id) !== length);
-    for (const id of await unheldOf(lagging.map(([id]) => id))) {
-      if (stopping.aborted) return;
-      await workers.refreshRow(id);
-    }
-    for (const id of lengths.keys()) {
-      if (!stopping.aborted && !all.has(id) && (await logs.newest(id)) === null) await logs.forgetRow(id);
-    }
-  } catch (error) {
-    log.warn({ error: messageOf(error) }, 'the conversation list could not be repaired');
-  }
 }

@@ -344,7 +344,9 @@ class Job {
     const result = this.#results[position];
     if (!result) return;
     try {
-      const run = reportedRun(await replay(), result.recorded);
+      const made = await replay();
+      const verdict = verdictOn(made, result.recorded);
+      const run: WhatIfRun = { ...made, toolCalls: [...made.toolCalls], verdict };
       this.#results[position] = {
         ...(this.#results[position] ?? result),
         [side]: [...(this.#results[position]?.[side] ?? []), run],
@@ -512,10 +514,6 @@ function recordedOf({ steps }: RecordedTurn, entries: readonly Entry[]): WhatIfT
     used: answers.reduce(usedWith, NOTHING_USED),
     requestHash: first.requestHash ?? '',
   };
-}
-
-function reportedRun(run: Run, recorded: WhatIfTurn['recorded']): WhatIfRun {
-  return { ...run, toolCalls: [...run.toolCalls], verdict: verdictOn(run, recorded) };
 }
 
 /** White space around a text does not matter. */

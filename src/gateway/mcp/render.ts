@@ -34,13 +34,6 @@ import { ask } from '../progress/ask.ts';
 const MOST_SHOWN = 8_000;
 const ARGUMENTS_SHOWN = 500;
 
-function transcriptOf(entries: readonly Entry[]): string {
-  return entries
-    .map(lineOf)
-    .filter((line) => line !== null)
-    .join('\n');
-}
-
 function lineOf(entry: Entry): string | null {
   const words = entry.type === 'message' ? messageText(entry) : noticeText(entry);
   return words === null ? null : `[${entry.index}] ${indented(words)}`;
@@ -130,7 +123,8 @@ export function pageOf(facts: PageFacts, entries: readonly Entry[], limit: numbe
   }
   const next = (page.at(-1)?.index ?? facts.length - 1) + 1;
   const rest = facts.length - next;
-  const text = transcriptOf(page) || '(no messages)';
+  const lines = page.map(lineOf).filter((line) => line !== null);
+  const text = lines.join('\n') || '(no messages)';
   return {
     text: rest > 0 ? `${text}\n(${rest} more: read from ${next})` : text,
     data: { ...facts, next, entries: page, ...more },

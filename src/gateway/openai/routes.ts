@@ -1,14 +1,8 @@
 import type { Application } from '../context.ts';
-import {
-  type Completion,
-  completionFrames,
-  errorBody,
-  type Refused,
-  wholeCompletion,
-} from './completions.ts';
+import { completionFrames, errorBody, type Refused, wholeCompletion } from './completions.ts';
 import { readChatRequest } from './request.ts';
 import { addResponsesRoutes } from './responses/routes.ts';
-import { type AgentModel, answer, known, models, readSent, type Started, Starter } from './start.ts';
+import { type AgentModel, answer, known, models, readSent, Starter } from './start.ts';
 
 /** `/v1`: an agent as a model, for programs that speak OpenAI's protocols. */
 
@@ -23,7 +17,8 @@ export function addOpenAiRoutes(app: Application): void {
   app.post('/v1/chat/completions', async (context) => {
     const request = readChatRequest(...(await readSent(context)));
     const started = await starter.start(context, request);
-    const completion = completionOf(started);
+    const { id, model } = started;
+    const completion = { id: `chatcmpl-${id}`, model, created: Math.floor(Date.now() / 1_000) };
     return answer(context, started, {
       isStream: request.stream,
       frames: (said, onFault) => completionFrames(completion, said, request.includeUsage, onFault),
@@ -31,10 +26,6 @@ export function addOpenAiRoutes(app: Application): void {
     });
   });
   addResponsesRoutes(app, starter);
-}
-
-function completionOf({ id, model }: Started): Completion {
-  return { id: `chatcmpl-${id}`, model, created: Math.floor(Date.now() / 1_000) };
 }
 
 const modelOf = (model: AgentModel) => ({ ...model, object: 'model', created: 0, owned_by: 'parley' });

@@ -56,8 +56,15 @@ export interface RunningService {
 
 /** Starts a service without endpoints: visible to other daemons, but answering no requests yet. */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
-  const { connection, subjects, log, version } = options;
-  const presence = presenceOf(subjects, options.store, options.work);
+  const { connection, subjects, log, version, store, work } = options;
+  const { prefix } = subjects;
+  const presence: Presence = {
+    prefix,
+    host: hostname(),
+    pid: `${process.pid}`,
+    store,
+    ...(work && { work }),
+  };
   const adding = connection.services.add({
     name: subjects.service,
     version,
@@ -243,10 +250,6 @@ const ANSWER_TIMEOUT_MS = 400;
 const PAUSE_MS = 50;
 /** REGISTER-1: more than a subscription takes to the other servers of a cluster, also over a wide network. */
 const SPREAD_MS = 400;
-
-function presenceOf({ prefix }: Subjects, store: StoreKind, work?: 'migration'): Presence {
-  return { prefix, host: hostname(), pid: `${process.pid}`, store, ...(work && { work }) };
-}
 
 type RegisterOptions = Pick<ServiceOptions, 'connection' | 'subjects' | 'log'>;
 
