@@ -132,7 +132,7 @@ class Importer {
     if (role === undefined) return `its role is ${JSON.stringify(source.role) ?? 'missing'}`;
     const calls = callsOf(source);
     if (typeof calls === 'string') return calls;
-    const stored = storedIn(source.content, this.#fileOf);
+    const stored = this.#storedIn(source.content);
     const content = stored ? contentOfParts(stored.parts) : contentOf(source.content);
     if (content === undefined) return 'its content is neither a text, nor parts, nor null';
     const index = this.entries.length;
@@ -163,6 +163,20 @@ class Importer {
     if (entry.agentId !== undefined) this.#agents.add(entry.agentId);
     this.entries.push(withTheRest(entry, stored ? { ...source, content: stored.content } : source));
     return null;
+  }
+
+  /** The parts of a content with at least one stored file, and the content with hashes in place of their bytes; null: it has none. */
+  #storedIn(content: unknown): { readonly parts: Part[]; readonly content: unknown[] } | null {
+    const parts: Part[] = [];
+    const rest = (Array.isArray(content) ? content : []).map((given: unknown) => {
+      const part = openAiPart(given);
+      if (part.kind === 'text') parts.push({ type: 'text', text: part.text });
+      const file = part.kind === 'file' ? this.#fileOf(part.url) : undefined;
+      if (part.kind !== 'file' || file === undefined) return given;
+      parts.push({ ...file, ...(part.name && { name: part.name }) });
+      return { type: part.type, sha256: file.sha256 };
+    });
+    return parts.some(({ type }) => type === 'file') ? { parts, content: rest } : null;
   }
 
   /** The call that a result with this id answers: the first open one of the newest message with such a call (L10). */
@@ -220,23 +234,6 @@ function callsOf({ tool_calls: given, function_call: called }: JsonRecord): Tool
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   return `its tool_calls are not calls: ${issue ? fieldFault(issue, calls) : 'unknown'}`;
-}
-
-/** The parts of a content with at least one stored file, and the content with hashes in place of their bytes; null: it has none. */
-function storedIn(
-  content: unknown,
-  fileOf: FileOf,
-): { readonly parts: Part[]; readonly content: unknown[] } | null {
-  const parts: Part[] = [];
-  const rest = (Array.isArray(content) ? content : []).map((given: unknown) => {
-    const part = openAiPart(given);
-    if (part.kind === 'text') parts.push({ type: 'text', text: part.text });
-    const file = part.kind === 'file' ? fileOf(part.url) : undefined;
-    if (part.kind !== 'file' || file === undefined) return given;
-    parts.push({ ...file, ...(part.name && { name: part.name }) });
-    return { type: part.type, sha256: file.sha256 };
-  });
-  return parts.some(({ type }) => type === 'file') ? { parts, content: rest } : null;
 }
 
 /** Joins text parts of the content; other parts are kept in `meta` (LEGACY-MESSAGES-1). */

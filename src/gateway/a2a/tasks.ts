@@ -85,7 +85,7 @@ export class Tasks {
     return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
       const posted = await this.#begin(message, conversation);
       const stopped = await stoppedOf(daemon, conversation, posted.agents);
-      const task = await openTask(this.#options, conversation, posted.index, stopped);
+      const task = await this.#open(conversation, posted.index, stopped);
       const { unknownMentions } = posted;
       if (unknownMentions) task.note = { unknownMentions };
       return { task, arrivals };
@@ -96,7 +96,7 @@ export class Tasks {
     const ref = postOfTask(taskId);
     if (!ref) throw noTask(taskId);
     const { daemon } = this.#options;
-    const task = await openTask(this.#options, ref.conversation, ref.index);
+    const task = await this.#open(ref.conversation, ref.index);
     const entries = await readLog(daemon, ref.conversation, ref.index);
     task.accept({ kind: 'entries', entries, isCurrent: true });
     return task;
@@ -165,6 +165,14 @@ export class Tasks {
     return tasks.load(taskId);
   }
 
+  async #open(conversation: string, index: number, stopped?: Stopped): Promise<AgentTask> {
+    const { daemon, agent, address } = this.#options;
+    const post = await postAt(daemon, conversation, index);
+    if (!post || (agent !== null && !post.to?.includes(agent))) throw noTask(`${conversation}.${index}`);
+    const place = { conversation, address: address(conversation) };
+    return new AgentTask(place, post, agent, await readTail(daemon, conversation, index), stopped);
+  }
+
   #restarted({ conversation, post, before }: AgentTask): AgentTask {
     const { agent, address } = this.#options;
     return new AgentTask({ conversation, address: address(conversation) }, post, agent, before);
@@ -229,19 +237,6 @@ function metaOf({ contextId, metadata, extensions, referenceTaskIds }: Message):
 
 /** The calls that wait for a person, as a text to compare. */
 const callsIn = ({ open }: AgentTask): string => open.map(({ place }) => wireCallId(place)).join(' ');
-
-async function openTask(
-  { daemon, agent, address }: TasksOptions,
-  conversation: string,
-  index: number,
-  stopped?: Stopped,
-): Promise<AgentTask> {
-  const taskId = `${conversation}.${index}`;
-  const post = await postAt(daemon, conversation, index);
-  if (!post || (agent !== null && !post.to?.includes(agent))) throw noTask(taskId);
-  const place = { conversation, address: address(conversation) };
-  return new AgentTask(place, post, agent, await readTail(daemon, conversation, index), stopped);
-}
 
 async function postAt(
   daemon: GatewayPort,

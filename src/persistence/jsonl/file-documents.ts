@@ -168,7 +168,19 @@ export class FileDocuments implements Documents {
   }
 
   async #members(kind: CollectionKind): Promise<ReadonlyMap<string, unknown>> {
-    return this.#collections?.get(kind)?.members ?? readCollection(kind, this.#paths);
+    const opened = this.#collections?.get(kind);
+    if (opened) return opened.members;
+    const path = COLLECTIONS[kind].path(this.#paths);
+    const text = await orNullIfMissing(readFile(path, 'utf8'));
+    if (text === null) return new Map();
+    try {
+      return membersOf(kind, JSON.parse(text));
+    } catch (cause) {
+      throw new ParleyError('MIGRATION_SOURCE_DAMAGED', `${path} cannot be read: ${messageOf(cause)}`, {
+        hint: 'start a daemon on that directory once: it replaces the file and keeps the old one; then stop it and try again',
+        cause,
+      });
+    }
   }
 
   #sync(folder: string): Promise<void> {
@@ -211,23 +223,6 @@ async function openCollection(kind: CollectionKind, paths: StorePaths, log: Stor
   };
 }
 type Collection = Awaited<ReturnType<typeof openCollection>>;
-
-async function readCollection(
-  kind: CollectionKind,
-  paths: StorePaths,
-): Promise<ReadonlyMap<string, unknown>> {
-  const path = COLLECTIONS[kind].path(paths);
-  const text = await orNullIfMissing(readFile(path, 'utf8'));
-  if (text === null) return new Map();
-  try {
-    return membersOf(kind, JSON.parse(text));
-  } catch (cause) {
-    throw new ParleyError('MIGRATION_SOURCE_DAMAGED', `${path} cannot be read: ${messageOf(cause)}`, {
-      hint: 'start a daemon on that directory once: it replaces the file and keeps the old one; then stop it and try again',
-      cause,
-    });
-  }
-}
 
 /** A document that is a file. */
 interface Place {

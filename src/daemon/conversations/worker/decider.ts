@@ -115,10 +115,31 @@ export class Decider {
 
   /** The items with what is stored of the files that they name; null: none names any. */
   withFacts(items: readonly Item[]): Promise<Item[]> | null {
+    const { conversation } = this.#parts.ledger;
+    return items.some((item) => needsFiles(item, conversation)) ? this.#completed(items) : null;
+  }
+
+  /** One whose files are not all stored, or too large together, is refused. */
+  async #completed(items: readonly Item[]): Promise<Item[]> {
     const { id, daemon, ledger } = this.#parts;
-    const { conversation } = ledger;
-    const isNone = !items.some((item) => needsFiles(item, conversation));
-    return isNone ? null : withFacts(items, { id, conversation }, daemon);
+    const complete: Item[] = [];
+    const accepted: FilePart[] = [];
+    for (const item of items) {
+      if (!needsFiles(item, ledger.conversation)) complete.push(item);
+      else {
+        try {
+          const command = await withStored(item.command, daemon);
+          const files = filesIn(command);
+          await requireRoom(id, [...accepted, ...files], daemon);
+          accepted.push(...files);
+          complete.push({ ...item, command });
+        } catch (error) {
+          if (!(error instanceof ParleyError && REFUSED.has(error.code))) throw error;
+          item.resolve({ kind: 'refused', refusal: refusal(error.code, error.message, error.hint) });
+        }
+      }
+    }
+    return complete;
   }
 
   /** WORKER-4: the claim is decided first. Null: none is needed. */
@@ -202,32 +223,6 @@ function needsFiles({ command }: Item, conversation: Conversation): boolean {
 }
 
 const REFUSED = new Set(['MISSING_BLOB', 'BLOB_QUOTA']);
-
-/** The items with what is stored of their files. One whose files are not all stored, or too large together, is refused. */
-async function withFacts(
-  items: readonly Item[],
-  { id, conversation }: { readonly id: string; readonly conversation: Conversation },
-  daemon: RoomContext,
-): Promise<Item[]> {
-  const complete: Item[] = [];
-  const accepted: FilePart[] = [];
-  for (const item of items) {
-    if (!needsFiles(item, conversation)) complete.push(item);
-    else {
-      try {
-        const command = await withStored(item.command, daemon);
-        const files = filesIn(command);
-        await requireRoom(id, [...accepted, ...files], daemon);
-        accepted.push(...files);
-        complete.push({ ...item, command });
-      } catch (error) {
-        if (!(error instanceof ParleyError && REFUSED.has(error.code))) throw error;
-        item.resolve({ kind: 'refused', refusal: refusal(error.code, error.message, error.hint) });
-      }
-    }
-  }
-  return complete;
-}
 
 async function withStored(command: Command, daemon: RoomContext): Promise<Command> {
   const stored = (file: FilePart) => storedFile(file, daemon);
