@@ -134,7 +134,13 @@ async function foreignData(directory: string): Promise<OpenFiles | null> {
   const found = await findForeignData(directory, new Set([ME]));
   if (found.length === 0) return replaceable('the data directory', directory);
   const message = `another user owns ${few(found)}; if the daemon runs as that user, run doctor as that user`;
-  return { status: 'fail', message, command: chown(found) };
+  const root = await realpath(directory).catch(() => directory);
+  const inside = found.filter((path) => path !== root);
+  const commands = [
+    ...(found.length > inside.length ? [chown([root])] : []),
+    ...(inside.length > 0 ? [chown(topsOf(root, inside), '-R ')] : []),
+  ];
+  return { status: 'fail', message, command: commands.join(' && ') };
 }
 
 async function replaceable(what: string, directory: string): Promise<OpenFiles | null> {
@@ -148,8 +154,8 @@ async function replaceable(what: string, directory: string): Promise<OpenFiles |
   return { status: 'warn', message, command: chown(foreign) };
 }
 
-function chown(paths: readonly string[]): string {
-  return `${asRoot}chown ${ME} ${paths.map(quoted).join(' ')}`;
+function chown(paths: readonly string[], option: '' | '-R ' = ''): string {
+  return `${asRoot}chown ${option}${ME} ${paths.map(quoted).join(' ')}`;
 }
 
 async function openData(directory: string): Promise<OpenFiles | null> {

@@ -79,6 +79,16 @@ describe.skipIf(!IS_ROOT)('doctor on files of another user', () => {
     },
   );
 
+  it('the command that gives the data to this user is short, however many files there are', async () => {
+    await chown(at('up/data'), OTHER, OTHER);
+    for (let n = 0; n < 50; n++) {
+      await writeFile(at(`up/data/conversations/${n}`), '');
+      await chown(at(`up/data/conversations/${n}`), OTHER, OTHER);
+    }
+    const fix = `run: chown 0 ${at('up/data')} && chown -R 0 ${at('up/data/conversations')}`;
+    expect(await doctor('data directory')).toMatchObject({ status: 'fail', fix });
+  });
+
   it.each(['up/config', 'up/config/parley.yaml', 'up/config/agents/pm.md'])(
     'doctor warns if %s belongs to another user',
     async (path) => {
