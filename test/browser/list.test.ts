@@ -348,6 +348,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
   it('a deletion says what was deleted on the page to which it leads, and no longer on the next one', async () => {
     await post('gone', 'Words to delete');
     const page = await stage.look('#/c/gone');
+    await row(page, 'Words to delete').waitFor(); // its title names the conversation
     await page.getByRole('button', { name: 'More', exact: true }).click();
     await page.getByRole('button', { name: 'Delete this conversation…' }).press('Enter');
     await page.getByRole('button', { name: 'Delete', exact: true }).press('Enter');
