@@ -427,7 +427,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await page.getByRole('button', { name: 'Approve' }).click();
     await message(page, 'Noted: ').waitFor();
     expect(await textOf(page.locator('.call').first())).toMatch(
-      /failed after \d+ ms and the wait for a person[\s\S]*timed out/,
+      /failed after [\d.]+ m?s and the wait for a person[\s\S]*timed out/,
     );
   });
 
@@ -1020,9 +1020,11 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   );
 
   itLong('an older failed turn leads to the next turn of its agent, and offers no other action', async () => {
-    await post('older', 'key');
-    const page = await stage.begin('older', 'hello');
+    const page = await stage.begin('older', 'key');
     const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+    await failed.waitFor();
+    await post('older', 'hello');
+    await message(page, 'Noted: hello').waitFor();
     expect(await textOf(failed)).toMatch(/Lena Lead began another turn: entry \d+/);
     expect(await failed.getByRole('button').count()).toBe(1);
     await failed.getByRole('button').click();

@@ -140,8 +140,10 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
 
   it('arrow keys go on from the entry that was clicked or explained, else from what is in view', async () => {
     const page = await stage.begin('reading', 'first');
-    for (let n = 0; n < 12; n++) await stage.post('reading', `number ${n}.`);
-    await message(page, 'Noted: number 11.').last().waitFor();
+    for (let n = 0; n < 12; n++) {
+      await stage.post('reading', `number ${n}.`);
+      await message(page, `Noted: number ${n}.`).last().waitFor(); // else one turn answers several
+    }
     const here = () => page.evaluate<string>('document.activeElement.innerText');
     const place = (text: string) => page.locator('.thread article', { hasText: `number ${text}.` });
     await place('9').first().click();
