@@ -218,7 +218,7 @@ describe('the folder of a backup', () => {
     expect(await said('file')).toContain('cannot become a backup');
     for (const inside of ['data/inside', 'link/data/inside'])
       expect(await said(inside)).toContain('it is in the data directory');
-    expect(await said('file/below')).toContain('file');
+    expect(await said('file/below')).toContain('cannot become a backup: ENOTDIR');
     expect(
       (await runCli(['backup', 'x', '--data', 'none'], { workingDirectory: project.root })).stderr,
     ).toContain('no data directory');

@@ -218,7 +218,10 @@ async function withoutLinks(path: string): Promise<string> {
 }
 
 async function refuseLink(path: string): Promise<void> {
-  if ((await orNullIfMissing(lstat(path)))?.isSymbolicLink()) throw taken(path, 'it is a link');
+  const facts = await orNullIfMissing(lstat(path)).catch((error: unknown) => {
+    throw taken(path, messageOf(error));
+  });
+  if (facts?.isSymbolicLink()) throw taken(path, 'it is a link');
 }
 
 function taken(path: string, why: string): ParleyError {

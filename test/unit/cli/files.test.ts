@@ -190,6 +190,16 @@ describe('export', () => {
     expect(ran.err).toContain(why);
   });
 
+  it('export says which file cannot be written, and why', async () => {
+    const fault = Object.assign(new Error('ENOENT: no such file or directory, open'), { code: 'ENOENT' });
+    const options = { daemonModule: { exportToFile: () => Promise.reject(fault) } };
+    const told = await parley(['export', 'demo', '--out', '/none/x.json'], options);
+    expect([told.code, told.err]).toEqual([
+      2,
+      expect.stringMatching(/cannot write \/none\/x\.json: ENOENT.*\n.*--out/),
+    ]);
+  });
+
   it('export reports a missing conversation to people and to programs', async () => {
     const missing = new ParleyError('NOT_FOUND', 'there is no conversation demo', { hint: '`parley ls`' });
     const options = { daemonModule: { exportConversation: () => Promise.reject(missing) } };

@@ -94,10 +94,7 @@ function savedName({ name = '', sha256 }: FilePart): string {
 /** Replaces no file. What does not arrive completely is removed. */
 async function save(bytes: Readable, path: string): Promise<void> {
   const file = await open(path, 'wx', 0o600).catch((error: unknown) => {
-    const why = errnoOf(error) === 'EEXIST' ? 'it exists' : messageOf(error);
-    throw new ParleyError('USAGE_FILE', `cannot write ${visibleText(path)}: ${why}`, {
-      hint: 'choose another with --out PATH',
-    });
+    throw cannotWrite(path, errnoOf(error) === 'EEXIST' ? 'it exists' : messageOf(error));
   });
   try {
     await pipeline(bytes, file.createWriteStream());
@@ -105,4 +102,10 @@ async function save(bytes: Readable, path: string): Promise<void> {
     await rm(path, { force: true });
     throw error;
   }
+}
+
+export function cannotWrite(path: string, why: string): ParleyError {
+  return new ParleyError('USAGE_FILE', `cannot write ${visibleText(path)}: ${why}`, {
+    hint: 'choose another with --out PATH',
+  });
 }

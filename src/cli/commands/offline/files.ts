@@ -2,12 +2,13 @@ import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { ParleyError, SLUG_PATTERN } from '../../../client/index.ts';
 import type { ExportFormat, FsckReport } from '../../../daemon/index.ts';
-import { escapeHidden } from '../../../kernel/index.ts';
+import { errnoOf, escapeHidden, messageOf } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { dataDirectoryOf } from '../../find-daemon.ts';
 import { conversationId, matching, ofConversation } from '../../options/options.ts';
 import { confirms } from '../../output/terminal.ts';
 import { indent, type Palette, plural } from '../../render/text.ts';
+import { cannotWrite } from '../conversations/file.ts';
 
 /** Commands on files: checks and repairs logs, exports and imports them, prints the configuration of a nats-server. */
 
@@ -91,7 +92,13 @@ export function addExport(program: Command, act: Act): void {
       const { exportConversation, exportToFile } = await context.dependencies.daemon();
       if (out !== undefined) {
         const path = resolve(context.io.workingDirectory, out);
-        const written = await exportToFile(dataDirectoryOf(context), conversation, format, path);
+        const written = await exportToFile(dataDirectoryOf(context), conversation, format, path).catch(
+          (error: unknown) => {
+            throw error instanceof ParleyError || errnoOf(error) === null
+              ? error
+              : cannotWrite(path, messageOf(error));
+          },
+        );
         context.result(written, () => `${path}: ${plural(written.files, 'file')} of its messages`);
         return;
       }
