@@ -19,21 +19,8 @@ export type ReadingResult =
   | { readonly kind: 'whole'; readonly answer: ModelAnswer }
   | { readonly kind: 'broken'; readonly fault: Fault };
 
-export interface AnswerReader {
-  push(bytes: Uint8Array): ModelDelta[];
-  /** The last deltas and the result. `isCut`: the body did not end. */
-  end(isCut: boolean): { readonly deltas: ModelDelta[]; readonly result: ReadingResult };
-  /** The rest of the body does not matter. */
-  isClosed(): boolean;
-  /** It has a finish reason (ANSWER-READER-3). */
-  isFinished(): boolean;
-  /** How many events were read before the end: signs of life, with or without a delta. */
-  events(): number;
-  partial(): PartialAnswer;
-}
-
 /** One answer as it grows. A dialect reads its events, or a whole document. */
-export abstract class Decoder implements Pick<AnswerReader, 'isClosed' | 'isFinished' | 'partial'> {
+export abstract class Decoder {
   protected readonly grown = new GrowingText();
   protected usage: Usage | undefined;
   protected model = '';
@@ -58,10 +45,12 @@ export abstract class Decoder implements Pick<AnswerReader, 'isClosed' | 'isFini
     this.state = 'done';
   }
 
+  /** The rest of the body does not matter. */
   isClosed(): boolean {
     return this.state !== 'growing';
   }
 
+  /** It has a finish reason (ANSWER-READER-3). */
   isFinished(): boolean {
     return this.finishReason !== '';
   }
@@ -110,81 +99,70 @@ export abstract class Decoder implements Pick<AnswerReader, 'isClosed' | 'isFini
   }
 }
 
-export function createAnswerReader(answer: Decoder): AnswerReader {
-  const utf8 = new TextDecoder();
-  let deltas: ModelDelta[] = [];
-  let count = 0;
-  const events = createParser({
-    onEvent: (event) => {
-      if (!answer.isClosed()) count += 1;
-      for (const delta of takeEvent(answer, event)) deltas.push(delta);
-    },
-  });
-  let body: { form: 'unknown' | 'events' } | { form: 'document'; text: string } = { form: 'unknown' };
+export class AnswerReader {
+  readonly answer: Decoder;
+  /** How many events were read before the end: signs of life, with or without a delta. */
+  events = 0;
+  readonly #utf8 = new TextDecoder();
+  readonly #parser = createParser({ onEvent: (event) => this.#add(this.#takeEvent(event)) });
+  #deltas: ModelDelta[] = [];
+  #body: { form: 'unknown' | 'events' } | { form: 'document'; text: string } = { form: 'unknown' };
 
-  function takeEvents(text: string): ModelDelta[] {
-    events.feed(text);
-    const taken = deltas;
-    deltas = [];
-    return taken;
+  constructor(answer: Decoder) {
+    this.answer = answer;
   }
 
-  function takeText(text: string): ModelDelta[] {
-    if (body.form === 'events') return takeEvents(text);
-    if (body.form === 'document') {
-      body.text += text;
+  push(bytes: Uint8Array): ModelDelta[] {
+    this.#takeText(this.#utf8.decode(bytes, { stream: true }));
+    return this.#deltas.splice(0);
+  }
+
+  /** The last deltas and the result. `isCut`: the body did not end. */
+  end(isCut: boolean): { readonly deltas: ModelDelta[]; readonly result: ReadingResult } {
+    this.#takeText(this.#utf8.decode());
+    if (this.#body.form === 'events')
+      this.#parser.feed('\n\n'); // the last event may lack its empty line
+    else if (this.#body.form === 'document') this.#add(this.#takeDocument(this.#body.text));
+    this.#add(this.answer.end());
+    return { deltas: this.#deltas.splice(0), result: this.answer.result(isCut) };
+  }
+
+  #add(deltas: readonly ModelDelta[]): void {
+    for (const delta of deltas) this.#deltas.push(delta);
+  }
+
+  #takeText(text: string): void {
+    if (this.#body.form === 'events') this.#parser.feed(text);
+    else if (this.#body.form === 'document') this.#body.text += text;
+    else {
+      const start = text.trimStart(); // blanks are discarded: a body may have millions of them
+      if (start === '') return;
+      this.#body = /^[{[<]/.test(start) ? { form: 'document', text: start } : { form: 'events' };
+      if (this.#body.form === 'events') this.#parser.feed(start);
+    }
+  }
+
+  #takeEvent({ event, data }: EventSourceMessage): ModelDelta[] {
+    if (this.answer.isClosed()) return [];
+    this.events += 1;
+    if (data.trimStart().startsWith('[DONE]')) {
+      this.answer.close();
       return [];
     }
-    const start = text.trimStart(); // blanks are discarded: a body may have millions of them
-    const first = start.charAt(0);
-    if (first === '') return [];
-    if (first === '{' || first === '[' || first === '<') {
-      body = { form: 'document', text: start };
-      return [];
-    }
-    body = { form: 'events' };
-    return takeEvents(start);
+    const chunk = parseJson(data);
+    if (isRecord(chunk))
+      return event === 'error' ? this.answer.fail(faultOfBody(chunk)) : this.answer.takeEvent(chunk);
+    const seen = `${chunk === undefined ? 'valid JSON' : 'a JSON object'}: ${excerpt(data, 80)}`;
+    return this.answer.fail(unreadable('STREAM_BROKEN', `The provider sent a chunk that is not ${seen}`));
   }
 
-  return {
-    push: (bytes) => takeText(utf8.decode(bytes, { stream: true })),
-    end(isCut) {
-      const taken = takeText(utf8.decode());
-      const rest =
-        body.form === 'events'
-          ? takeEvents('\n\n') // the last event may lack its empty line
-          : body.form === 'document'
-            ? takeDocument(answer, body.text)
-            : [];
-      return { deltas: [...taken, ...rest, ...answer.end()], result: answer.result(isCut) };
-    },
-    isClosed: () => answer.isClosed(),
-    isFinished: () => answer.isFinished(),
-    events: () => count,
-    partial: () => answer.partial(),
-  };
-}
-
-function takeEvent(answer: Decoder, event: EventSourceMessage): ModelDelta[] {
-  if (answer.isClosed()) return [];
-  if (event.data.trimStart().startsWith('[DONE]')) {
-    answer.close();
-    return [];
+  #takeDocument(text: string): ModelDelta[] {
+    const document = parseJson(text);
+    const first = Array.isArray(document) ? document[0] : document;
+    if (isRecord(first)) return this.answer.takeDocument(first, text);
+    const message = `The provider sent no answer of this protocol but ${textOf(text)}. Check baseURL and provider.`;
+    return this.answer.fail(unreadable('INVALID_RESPONSE', message));
   }
-  const chunk = parseJson(event.data);
-  if (!isRecord(chunk)) {
-    const seen = `${chunk === undefined ? 'valid JSON' : 'a JSON object'}: ${excerpt(event.data, 80)}`;
-    return answer.fail(unreadable('STREAM_BROKEN', `The provider sent a chunk that is not ${seen}`));
-  }
-  return event.event === 'error' ? answer.fail(faultOfBody(chunk)) : answer.takeEvent(chunk);
-}
-
-function takeDocument(answer: Decoder, text: string): ModelDelta[] {
-  const document = parseJson(text);
-  const first = Array.isArray(document) ? document[0] : document;
-  if (isRecord(first)) return answer.takeDocument(first, text);
-  const message = `The provider sent no answer of this protocol but ${textOf(text)}. Check baseURL and provider.`;
-  return answer.fail(unreadable('INVALID_RESPONSE', message));
 }
 
 /** An answer that cannot be read. A broken stream may be whole next time. */

@@ -42,7 +42,7 @@ const BROKEN_BY: Readonly<Record<string, readonly [code: string, message: string
 
 export class ChatDecoder extends Decoder {
   readonly #thinkTag = new ThinkTag();
-  readonly #calls = createToolCallAssembler();
+  readonly #calls = new ToolCallAssembler();
   readonly #opaque = new OpaqueCollector(ANSWER_FIELDS);
   #isRefusal = false;
 
@@ -287,25 +287,6 @@ function openEnd(text: string, tag: string): number {
   return 0;
 }
 
-/**
- * Assembles the tool calls of an answer from their pieces. Providers differ in every detail:
- *
- * TOOL-CALLS-1 Positions are dense, in order of first appearance, whatever the provider's indexes are.
- * TOOL-CALLS-2 A piece belongs to the call with its index; without an index, to the call with its id, else to the newest call.
- * TOOL-CALLS-3 A piece with a function name starts a new call if its id differs from that call's id, or if that call's
- *    arguments are complete (some servers give every call the index 0 or the id `call_0`).
- * TOOL-CALLS-4 A complete call that is repeated in a later chunk counts once. Calls of one chunk are never repetitions.
- * TOOL-CALLS-5 The name is in one delta; the pieces of the arguments, concatenated, are the arguments.
- * TOOL-CALLS-6 A call with another index but the same id, name and arguments as an earlier call is a repetition. Calls
- *    that share an id and differ in anything else are distinct.
- * TOOL-CALLS-7 Pieces after the first call above `MAX_TOOL_CALLS` are ignored: each piece is compared with every call.
- */
-interface ToolCallAssembler {
-  /** Reads the `tool_calls` of one chunk, valid or not. */
-  push(toolCalls: unknown): ModelDelta[];
-  calls(): AssembledCall[];
-}
-
 interface AssembledCall extends AnsweredCall {
   readonly opaque?: OpaqueFields;
 }
@@ -326,49 +307,42 @@ interface Piece extends AnsweredCall {
   readonly more: JsonRecord;
 }
 
-function createToolCallAssembler(): ToolCallAssembler {
-  const calls: Growing[] = [];
-  let chunk = 0;
+/**
+ * Assembles the tool calls of an answer from their pieces. Providers differ in every detail:
+ *
+ * TOOL-CALLS-1 Positions are dense, in order of first appearance, whatever the provider's indexes are.
+ * TOOL-CALLS-2 A piece belongs to the call with its index; without an index, to the call with its id, else to the newest call.
+ * TOOL-CALLS-3 A piece with a function name starts a new call if its id differs from that call's id, or if that call's
+ *    arguments are complete (some servers give every call the index 0 or the id `call_0`).
+ * TOOL-CALLS-4 A complete call that is repeated in a later chunk counts once. Calls of one chunk are never repetitions.
+ * TOOL-CALLS-5 The name is in one delta; the pieces of the arguments, concatenated, are the arguments.
+ * TOOL-CALLS-6 A call with another index but the same id, name and arguments as an earlier call is a repetition. Calls
+ *    that share an id and differ in anything else are distinct.
+ * TOOL-CALLS-7 Pieces after the first call above `MAX_TOOL_CALLS` are ignored: each piece is compared with every call.
+ */
+class ToolCallAssembler {
+  readonly #calls: Growing[] = [];
+  #chunk = 0;
 
-  function begin(piece: Piece): Growing {
-    const opaque = new OpaqueCollector(ANSWERED_CALL_FIELDS);
-    const place = { position: calls.length, index: piece.index };
-    const call = { ...place, id: piece.id, name: '', arguments: '', chunk, opaque };
-    calls.push(call);
-    return call;
+  /** Reads the `tool_calls` of one chunk, valid or not. */
+  push(toolCalls: unknown): ModelDelta[] {
+    if (!Array.isArray(toolCalls)) return [];
+    this.#chunk += 1;
+    return toolCalls.flatMap((item) => this.#take(readPiece(item)));
   }
 
-  function isRepetition(piece: Piece): boolean {
-    return calls.some(
-      (call) =>
-        call.chunk < chunk &&
-        (piece.index === null || call.index === null || piece.index === call.index) &&
-        (piece.id === '' || call.id === '' || piece.id === call.id) &&
-        (piece.name === '' || piece.name === call.name) &&
-        piece.arguments === call.arguments &&
-        isWhole(call.arguments),
-    );
+  calls(): AssembledCall[] {
+    return this.#calls.filter(isFirstReport).map(({ position, id, name, arguments: given, opaque }) => {
+      const fields = opaque.fields();
+      const call = { id: id === '' ? `call_${position}` : id, name, arguments: given };
+      return fields === undefined ? call : { ...call, opaque: fields };
+    });
   }
 
-  /** The call that a piece continues, if any (TOOL-CALLS-2). The newest: several may share an index (TOOL-CALLS-3). */
-  function ownerOf(piece: Piece): Growing | undefined {
-    if (piece.index !== null) return calls.findLast((call) => call.index === piece.index);
-    const named = piece.id === '' ? undefined : calls.findLast((call) => call.id === piece.id);
-    return named ?? (piece.name === '' ? calls.at(-1) : undefined);
-  }
-
-  function startsNewCall(piece: Piece, owner: Growing): boolean {
-    if (piece.name === '' || owner.name === '') return false;
-    const otherId = piece.id !== '' && owner.id !== '' && piece.id !== owner.id;
-    // A server that repeats id and name in every piece may end with an empty piece, which starts no call.
-    const addsNothing = piece.arguments === '' && piece.name === owner.name;
-    return otherId || (isWhole(owner.arguments) && !addsNothing);
-  }
-
-  function take(piece: Piece): ModelDelta[] {
-    if (calls.length > MAX_TOOL_CALLS || isRepetition(piece)) return [];
-    const owner = ownerOf(piece);
-    const call = owner === undefined || startsNewCall(piece, owner) ? begin(piece) : owner;
+  #take(piece: Piece): ModelDelta[] {
+    if (this.#calls.length > MAX_TOOL_CALLS || this.#isRepetition(piece)) return [];
+    const owner = this.#ownerOf(piece);
+    const call = owner === undefined || startsNewCall(piece, owner) ? this.#begin(piece) : owner;
     if (call.id === '') call.id = piece.id;
     call.opaque.push(piece.more, false);
     const isNamed = call.name === '' && piece.name !== '';
@@ -379,24 +353,40 @@ function createToolCallAssembler(): ToolCallAssembler {
     return [isNamed ? { ...delta, name: call.name } : delta];
   }
 
-  return {
-    push(toolCalls) {
-      if (!Array.isArray(toolCalls)) return [];
-      chunk += 1;
-      return toolCalls.flatMap((item) => take(readPiece(item)));
-    },
-    calls: () =>
-      calls.filter(isFirstReport).map((call) => {
-        const opaque = call.opaque.fields();
-        const id = call.id === '' ? `call_${call.position}` : call.id;
-        return {
-          id,
-          name: call.name,
-          arguments: call.arguments,
-          ...(opaque === undefined ? {} : { opaque }),
-        };
-      }),
-  };
+  #begin({ index, id }: Piece): Growing {
+    const opaque = new OpaqueCollector(ANSWERED_CALL_FIELDS);
+    const place = { position: this.#calls.length, index, chunk: this.#chunk };
+    const call = { ...place, id, name: '', arguments: '', opaque };
+    this.#calls.push(call);
+    return call;
+  }
+
+  #isRepetition(piece: Piece): boolean {
+    return this.#calls.some(
+      (call) =>
+        call.chunk < this.#chunk &&
+        (piece.index === null || call.index === null || piece.index === call.index) &&
+        (piece.id === '' || call.id === '' || piece.id === call.id) &&
+        (piece.name === '' || piece.name === call.name) &&
+        piece.arguments === call.arguments &&
+        isWhole(call.arguments),
+    );
+  }
+
+  /** The call that a piece continues, if any (TOOL-CALLS-2). The newest: several may share an index (TOOL-CALLS-3). */
+  #ownerOf(piece: Piece): Growing | undefined {
+    if (piece.index !== null) return this.#calls.findLast((call) => call.index === piece.index);
+    const named = piece.id === '' ? undefined : this.#calls.findLast((call) => call.id === piece.id);
+    return named ?? (piece.name === '' ? this.#calls.at(-1) : undefined);
+  }
+}
+
+function startsNewCall(piece: Piece, owner: Growing): boolean {
+  if (piece.name === '' || owner.name === '') return false;
+  const otherId = piece.id !== '' && owner.id !== '' && piece.id !== owner.id;
+  // A server that repeats id and name in every piece may end with an empty piece, which starts no call.
+  const addsNothing = piece.arguments === '' && piece.name === owner.name;
+  return otherId || (isWhole(owner.arguments) && !addsNothing);
 }
 
 function isFirstReport(call: Growing, at: number, calls: readonly Growing[]): boolean {

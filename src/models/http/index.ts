@@ -22,7 +22,7 @@ import {
 } from '../../kernel/index.ts';
 import { type Fault, faultOfNetwork, faultOfResponse } from '../faults.ts';
 import { PROTOCOLS, type Protocol } from '../protocols.ts';
-import { type AnswerReader, createAnswerReader } from '../reader.ts';
+import { AnswerReader } from '../reader.ts';
 
 /**
  * One attempt at a model behind HTTP, in any dialect: request, abort, timeout, size limit, outcome. URL and headers are made by the
@@ -62,8 +62,9 @@ export function createHttpModel(options: HttpModelOptions): Model {
   return {
     async call(request, { signal, onDelta }) {
       const watch = createWatch(signal);
+      const reader = new AnswerReader(protocol.decoder());
       try {
-        return await attempt({ endpoint, protocol, options, request, watch, onDelta });
+        return await new Attempt({ endpoint, options, request, watch, reader, onDelta }).outcome();
       } finally {
         watch.release();
       }
@@ -93,137 +94,174 @@ function createWatch(caller: AbortSignal) {
   } as const;
 }
 
-interface Attempt {
+interface AttemptParts {
   readonly endpoint: Endpoint;
-  readonly protocol: Protocol;
   readonly options: HttpModelOptions;
   readonly request: ModelRequest;
   readonly watch: ReturnType<typeof createWatch>;
+  readonly reader: AnswerReader;
   readonly onDelta: (delta: ModelDelta) => void;
-}
-
-async function attempt(context: Attempt): Promise<ModelOutcome> {
-  const { watch, options } = context;
-  const reader = createAnswerReader(context.protocol.decoder());
-  const fail = (fault: Fault, gaveDelta: boolean): ModelOutcome => failed(context, reader, fault, gaveDelta);
-  if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
-  if (options.firstTokenMs !== null) watch.expectWithin(options.firstTokenMs);
-  const response = await send(context);
-  if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
-  if (response.kind === 'fault') return fail(response.fault, false);
-
-  let gaveDelta = false;
-  const give = (deltas: readonly ModelDelta[], hasEvent = false): void => {
-    for (const delta of deltas) {
-      if (watch.state() === 'aborted') return;
-      gaveDelta = true;
-      context.onDelta(delta);
-    }
-    if (deltas.length > 0 || (gaveDelta && hasEvent)) watch.expectWithin(options.idleMs);
-  };
-  const ending = await readBody(response.body, reader, context, give);
-  if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
-  if (ending !== null && !reader.isFinished() && !reader.isClosed()) {
-    return fail(watch.state() === 'expired' ? timeout(context, gaveDelta) : ending, gaveDelta);
-  }
-  const { deltas, result } = reader.end(ending !== null);
-  give(deltas);
-  if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
-  return result.kind === 'whole'
-    ? { kind: 'answered', answer: result.answer }
-    : fail(result.fault, gaveDelta);
 }
 
 type Sent =
   | { readonly kind: 'body'; readonly body: IncomingMessage }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
-async function send(context: Attempt): Promise<Sent> {
-  const { endpoint, watch } = context;
-  let sent: ReturnType<typeof post>;
-  try {
-    const made = await requestOf(context);
-    if (watch.state() !== 'waiting') return { kind: 'fault', fault: timeout(context, false) };
-    sent = post(made);
-  } catch (error) {
-    const message = `The request could not be made: ${messageOf(error)}.`;
-    return { kind: 'fault', fault: { code: 'BAD_REQUEST', message, retryable: false } };
-  }
-  watch.onEarlyEnd(() => sent.destroy());
-  try {
-    const answer = await answerTo(sent);
-    if (isSuccess(answer)) return { kind: 'body', body: answer };
-    const { statusCode: status = 0 } = answer;
-    const headers = new Map(
-      Object.entries(answer.headers).map(([name, value]) => [name, value?.toString() ?? '']),
-    );
-    const text = await textOfBody(answer).catch(() => ''); // broken off or aborted: the status is known
-    const body = parseJson(text) ?? text;
-    return { kind: 'fault', fault: faultOfResponse({ status, body, headers }, systemClock()) };
-  } catch (error) {
-    if (watch.state() === 'expired') return { kind: 'fault', fault: timeout(context, false) };
-    return { kind: 'fault', fault: faultOfNetwork(error, endpoint.shown) };
-  }
-}
+class Attempt {
+  readonly #parts: AttemptParts;
+  #gaveDelta = false;
 
-async function requestOf({ endpoint, request }: Attempt): Promise<HttpRequest> {
-  const { url, headers: common } = await endpoint.head();
-  const headers = new Map(common);
-  for (const [name, value] of Object.entries(request.headers))
-    headers.set(name.toLowerCase(), isHidden(value) ? value.reveal() : value);
-  headers.set('content-type', 'application/json');
-  headers.set('accept', 'text/event-stream, application/json');
-  return { url, headers, body: request.body };
-}
+  constructor(parts: AttemptParts) {
+    this.#parts = parts;
+  }
 
-/**
- * Reads until the body ends or the rest does not matter. Resolves with why it was cut, or null. By events: they take less
- * time than an iterator, and reading need not wait for anything.
- */
-function readBody(
-  body: IncomingMessage,
-  reader: AnswerReader,
-  { watch, options }: Attempt,
-  give: (deltas: readonly ModelDelta[], hasEvent: boolean) => void,
-): Promise<Fault | null> {
-  let stage: 'answer' | 'finished' | 'close' | 'cut' = 'answer';
-  let bytes = 0;
-  const take = (piece: Uint8Array): Fault | null => {
-    if (watch.state() !== 'waiting') return BROKEN_OFF;
-    bytes += piece.length;
-    if (bytes > MAX_BYTES) return TOO_LARGE;
-    const before = reader.events();
-    give(reader.push(piece), reader.events() > before);
-    if (reader.isClosed() && stage !== 'close') {
-      stage = 'close';
-      watch.expectWithin(CLOSE_WAIT_MS);
-    } else if (reader.isFinished() && stage === 'answer') {
-      stage = 'finished';
-      watch.expectWithin(options.idleMs);
+  async outcome(): Promise<ModelOutcome> {
+    const { watch, options, reader } = this.#parts;
+    const { answer } = reader;
+    if (watch.state() === 'aborted') return this.#aborted();
+    if (options.firstTokenMs !== null) watch.expectWithin(options.firstTokenMs);
+    const response = await this.#send();
+    if (watch.state() === 'aborted') return this.#aborted();
+    if (response.kind === 'fault') return this.#failed(response.fault);
+    const ending = await this.#readBody(response.body);
+    if (watch.state() === 'aborted') return this.#aborted();
+    if (ending !== null && !answer.isFinished() && !answer.isClosed())
+      return this.#failed(watch.state() === 'expired' ? this.#timeout() : ending);
+    const { deltas, result } = reader.end(ending !== null);
+    this.#give(deltas);
+    if (watch.state() === 'aborted') return this.#aborted();
+    return result.kind === 'whole' ? { kind: 'answered', answer: result.answer } : this.#failed(result.fault);
+  }
+
+  async #send(): Promise<Sent> {
+    const { endpoint, watch } = this.#parts;
+    let sent: ReturnType<typeof post>;
+    try {
+      const made = await this.#request();
+      if (watch.state() !== 'waiting') return { kind: 'fault', fault: this.#timeout() };
+      sent = post(made);
+    } catch (error) {
+      const message = `The request could not be made: ${messageOf(error)}.`;
+      return { kind: 'fault', fault: { code: 'BAD_REQUEST', message, retryable: false } };
     }
-    return null;
-  };
-  return new Promise((resolve, reject) => {
-    const cut = () => {
-      stage = 'cut';
-      body.destroy();
-    };
-    body.on('data', (piece: Uint8Array) => {
-      if (stage === 'cut') return;
-      try {
-        const fault = take(piece);
-        if (fault === null) return;
-        cut();
-        resolve(fault);
-      } catch (error) {
-        cut();
-        reject(error);
+    watch.onEarlyEnd(() => sent.destroy());
+    try {
+      const answer = await answerTo(sent);
+      if (isSuccess(answer)) return { kind: 'body', body: answer };
+      const { statusCode: status = 0 } = answer;
+      const headers = new Map(
+        Object.entries(answer.headers).map(([name, value]) => [name, value?.toString() ?? '']),
+      );
+      const text = await textOfBody(answer).catch(() => ''); // broken off or aborted: the status is known
+      const body = parseJson(text) ?? text;
+      return { kind: 'fault', fault: faultOfResponse({ status, body, headers }, systemClock()) };
+    } catch (error) {
+      if (watch.state() === 'expired') return { kind: 'fault', fault: this.#timeout() };
+      return { kind: 'fault', fault: faultOfNetwork(error, endpoint.shown) };
+    }
+  }
+
+  async #request(): Promise<HttpRequest> {
+    const { endpoint, request } = this.#parts;
+    const { url, headers: common } = await endpoint.head();
+    const headers = new Map(common);
+    for (const [name, value] of Object.entries(request.headers))
+      headers.set(name.toLowerCase(), isHidden(value) ? value.reveal() : value);
+    headers.set('content-type', 'application/json');
+    headers.set('accept', 'text/event-stream, application/json');
+    return { url, headers, body: request.body };
+  }
+
+  #give(deltas: readonly ModelDelta[], hasEvent = false): void {
+    const { watch, options, onDelta } = this.#parts;
+    for (const delta of deltas) {
+      if (watch.state() === 'aborted') return;
+      this.#gaveDelta = true;
+      onDelta(delta);
+    }
+    if (deltas.length > 0 || (this.#gaveDelta && hasEvent)) watch.expectWithin(options.idleMs);
+  }
+
+  /**
+   * Reads until the body ends or the rest does not matter. Resolves with why it was cut, or null. By events: they take less
+   * time than an iterator, and reading need not wait for anything.
+   */
+  #readBody(body: IncomingMessage): Promise<Fault | null> {
+    const { watch, options, reader } = this.#parts;
+    let stage: 'answer' | 'finished' | 'close' | 'cut' = 'answer';
+    let bytes = 0;
+    const take = (piece: Uint8Array): Fault | null => {
+      if (watch.state() !== 'waiting') return BROKEN_OFF;
+      bytes += piece.length;
+      if (bytes > MAX_BYTES) return TOO_LARGE;
+      const before = reader.events;
+      this.#give(reader.push(piece), reader.events > before);
+      if (reader.answer.isClosed() && stage !== 'close') {
+        stage = 'close';
+        watch.expectWithin(CLOSE_WAIT_MS);
+      } else if (reader.answer.isFinished() && stage === 'answer') {
+        stage = 'finished';
+        watch.expectWithin(options.idleMs);
       }
+      return null;
+    };
+    return new Promise((resolve, reject) => {
+      const cut = () => {
+        stage = 'cut';
+        body.destroy();
+      };
+      body.on('data', (piece: Uint8Array) => {
+        if (stage === 'cut') return;
+        try {
+          const fault = take(piece);
+          if (fault === null) return;
+          cut();
+          resolve(fault);
+        } catch (error) {
+          cut();
+          reject(error);
+        }
+      });
+      body.once('end', () => resolve(null));
+      body.once('error', () => resolve(BROKEN_OFF));
+      body.once('close', () => resolve(BROKEN_OFF));
     });
-    body.once('end', () => resolve(null));
-    body.once('error', () => resolve(BROKEN_OFF));
-    body.once('close', () => resolve(BROKEN_OFF));
-  });
+  }
+
+  #aborted(): ModelOutcome {
+    return { kind: 'aborted', partial: this.#parts.reader.answer.partial() };
+  }
+
+  #timeout(): Fault {
+    const { endpoint, options } = this.#parts;
+    const [what, key] = this.#gaveDelta
+      ? [
+          `The provider fell silent for ${options.idleMs / 1000} s in the middle of its answer.`,
+          'idleSeconds',
+        ]
+      : [
+          `${endpoint.shown} gave no answer within ${Number(options.firstTokenMs) / 1000} s.`,
+          'firstTokenSeconds',
+        ];
+    const message = `${what} Try again, or raise models.${options.name}.${key}.`;
+    return { code: 'TIMEOUT', message, retryable: true };
+  }
+
+  #failed({ code, message, afterMs, ...fault }: Fault): ModelOutcome {
+    const retryable = fault.retryable && !this.#gaveDelta;
+    const partial = this.#parts.reader.answer.partial();
+    const outcome = { kind: 'failed', code, message: this.#redacted(message), partial, retryable } as const;
+    return retryable && afterMs !== undefined ? { ...outcome, afterMs } : outcome;
+  }
+
+  /** HTTP-MODEL-4 */
+  #redacted(message: string): string {
+    const { apiKey = '', headers = {}, secrets = [] } = this.#parts.options;
+    const sent = Object.values(this.#parts.request.headers);
+    const hidden = sent.flatMap((value) => (isHidden(value) ? [value.reveal()] : []));
+    const values = [apiKey, ...Object.values(headers), ...hidden, ...secrets];
+    return hideCut(values, hideValues(values)(message));
+  }
 }
 
 const BROKEN_OFF: Fault = {
@@ -237,45 +275,6 @@ const TOO_LARGE: Fault = {
   message: `The provider sent more than ${MAX_BYTES / 1024 / 1024} MiB for one answer, which was broken off. Check maxOutputTokens, and whether the model repeats itself.`,
   retryable: false,
 };
-
-function timeout({ endpoint, options }: Attempt, gaveDelta: boolean): Fault {
-  const [what, key] = gaveDelta
-    ? [`The provider fell silent for ${options.idleMs / 1000} s in the middle of its answer.`, 'idleSeconds']
-    : [
-        `${endpoint.shown} gave no answer within ${Number(options.firstTokenMs) / 1000} s.`,
-        'firstTokenSeconds',
-      ];
-  const message = `${what} Try again, or raise models.${options.name}.${key}.`;
-  return { code: 'TIMEOUT', message, retryable: true };
-}
-
-function failed(
-  { options, request }: Attempt,
-  reader: AnswerReader,
-  fault: Fault,
-  gaveDelta: boolean,
-): ModelOutcome {
-  const retryable = fault.retryable && !gaveDelta;
-  const outcome = {
-    kind: 'failed',
-    code: fault.code,
-    message: redact(fault.message, options, request),
-    partial: reader.partial(),
-    retryable,
-  } as const;
-  return retryable && fault.afterMs !== undefined ? { ...outcome, afterMs: fault.afterMs } : outcome;
-}
-
-/** HTTP-MODEL-4 */
-function redact(
-  message: string,
-  { apiKey = '', headers = {}, secrets = [] }: HttpModelOptions,
-  request: ModelRequest,
-) {
-  const hidden = Object.values(request.headers).flatMap((value) => (isHidden(value) ? [value.reveal()] : []));
-  const values = [apiKey, ...Object.values(headers), ...hidden, ...secrets];
-  return hideCut(values, hideValues(values)(message));
-}
 
 /** Fewer characters of a secret reveal nothing. */
 const SHORTEST_PART = 8;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ModelDelta } from '../../../src/agents/model-port.ts';
 import { ChatDecoder } from '../../../src/models/chat/decode.ts';
-import { createAnswerReader } from '../../../src/models/reader.ts';
+import { AnswerReader } from '../../../src/models/reader.ts';
 import { expectEqual } from '../../support/expect-equal.ts';
 import { chunk, event } from '../../support/fake-provider.ts';
 import { itLong } from '../../support/long.ts';
@@ -26,7 +26,7 @@ const RICH = bytesOf(
 
 describe('reading a streamed answer', () => {
   it('a chunk of several lines is delivered as soon as it is complete', () => {
-    const reader = createAnswerReader(new ChatDecoder());
+    const reader = new AnswerReader(new ChatDecoder());
     const lines = chunk({ content: 'Hi.' }).replaceAll(',', ',\ndata: ');
     expect(reader.push(bytesOf(lines.slice(0, -1)))).toEqual([]);
     expect(reader.push(bytesOf('\n'))).toEqual([{ type: 'text', delta: 'Hi.' }]);
@@ -481,13 +481,13 @@ it.each([
   ['lines of one event', 'data: a\n', 1_000_000],
 ])('an answer that consists only of %s is read in linear time', (_what, part, count) => {
   const piece = Buffer.from(part.repeat(Math.min(count, 10_000)));
-  const reader = createAnswerReader(new ChatDecoder());
+  const reader = new AnswerReader(new ChatDecoder());
   for (let read = 0; read < count; read += 10_000) reader.push(piece);
   expect(reader.end(false).result.kind).toBe('broken');
 });
 
 it('an answer of 200,000 calls of tools is read in time, and is not kept whole', () => {
-  const reader = createAnswerReader(new ChatDecoder());
+  const reader = new AnswerReader(new ChatDecoder());
   for (let read = 0; read < 200; read++)
     reader.push(
       bytesOf(

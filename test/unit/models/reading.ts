@@ -1,6 +1,6 @@
 import type { ModelDelta } from '../../../src/agents/model-port.ts';
 import { ChatDecoder } from '../../../src/models/chat/decode.ts';
-import { createAnswerReader, type Decoder } from '../../../src/models/reader.ts';
+import { AnswerReader, type Decoder } from '../../../src/models/reader.ts';
 import { chunk, event } from '../../support/fake-provider.ts';
 
 export function bytesOf(...pieces: string[]): Uint8Array {
@@ -14,7 +14,7 @@ export function read(
   isCut = false,
   decoder: Decoder = new ChatDecoder(),
 ) {
-  const reader = createAnswerReader(decoder);
+  const reader = new AnswerReader(decoder);
   const deltas: ModelDelta[] = [];
   let start = 0;
   for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
@@ -22,7 +22,7 @@ export function read(
     start = Math.max(start, cut);
   }
   const { deltas: last, result } = reader.end(isCut);
-  return { deltas: [...deltas, ...last], result, partial: reader.partial() };
+  return { deltas: [...deltas, ...last], result, partial: reader.answer.partial() };
 }
 
 export function answerOf(...pieces: string[]) {
