@@ -218,7 +218,7 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
       await card.getByText('rm /the/end').first().waitFor();
       const top = () => card.locator('.whole-call').evaluate((one) => one.getBoundingClientRect().top);
       await expect.poll(top).toBeGreaterThan(0);
-      expect(await page.getByRole('button', { name: 'Read on to answer' }).count()).toBe(1);
+      await page.getByRole('button', { name: 'Read on to answer' }).waitFor();
       for (const event of ['pointerdown', 'click'])
         await page.getByRole('button', { name: 'Approve' }).dispatchEvent(event); // a tap would scroll first
       await page.locator('.ask-card.seen').waitFor();
@@ -229,6 +229,8 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
 
   it('a call that was higher than the screen and is answered stays in sight, with what came after it', async () => {
     await post('amid', 'long');
+    const asked = () => stage.api<{ approvals: object[] }>('GET', 'conversations/amid/approvals');
+    await expect.poll(async () => (await asked()).approvals.length).toBe(1); // else the turn reads what follows
     for (const at of ['one', 'two', 'three']) await post('amid', `${at} `.repeat(80));
     const page = await stage.look('#/c/amid', PHONE);
     await page.getByRole('button', { name: '1 approval needed' }).tap();

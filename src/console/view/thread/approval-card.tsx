@@ -361,15 +361,13 @@ function Choices({ answering, change: { isRead, isOutdated, seen }, call, agent,
 
 function Reason({ answering, mayHaveRun }: Pick<AnswersProps, 'answering'> & Pick<Approval, 'mayHaveRun'>) {
   const Field = mayHaveRun ? 'textarea' : 'input';
+  const sends = answering.edited === '' ? 'Approve or Deny' : 'Run';
+  const hint = matchMedia('(max-width: 46rem)').matches ? '' : `, then ${sends}`; // a phone has no room for it
   return (
     <Field
       aria-label={mayHaveRun ? 'What it returned' : 'Reason'}
       aria-keyshortcuts={mayHaveRun ? 'r' : undefined}
-      placeholder={
-        mayHaveRun
-          ? 'Its result, if known'
-          : `Reason (optional), then ${answering.edited === '' ? 'Approve or Deny' : 'Run'}`
-      }
+      placeholder={mayHaveRun ? 'Its result, if known' : `Reason (optional)${hint}`}
       value={answering.reason}
       onInput={onText(answering.setReason)}
     />
