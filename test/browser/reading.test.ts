@@ -211,6 +211,8 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
         globalThis.before = first.getBoundingClientRect().top;
       }`);
       await page.mouse.wheel(0, -300);
+      const isMoved = '!first.isConnected || first.getBoundingClientRect().top !== before';
+      await expect.poll(() => page.evaluate(isMoved)).toBe(true);
       await page.waitForTimeout(250);
       moved.push(
         await page.evaluate(

@@ -46,7 +46,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
       await page.getByTitle('Phase and mode: who answers').click();
       expect(await textOf(page.locator('.settings'))).toMatch(/Phase\s+chat[\s\S]*Mode\s+agent/);
       await page.keyboard.press('Escape');
-      expect(await count('Approve')).toBe(role === 'approve' ? 1 : 0);
+      await expect.poll(() => count('Approve')).toBe(role === 'approve' ? 1 : 0); // once the file is read
       expect(await count('Allow for this conversation')).toBe(0);
       expect(await page.getByText('Your token may not answer this.').count()).toBe(
         role === 'approve' ? 0 : 1,
