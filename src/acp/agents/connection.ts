@@ -43,7 +43,7 @@ const END_MS = 2_000;
 export class AgentConnection {
   readonly about: InitializeResponse;
   /** What it printed beside messages (ACP-CONNECTION-2). */
-  readonly noise: () => readonly string[];
+  readonly noise: readonly string[];
   readonly #transport: ChildTransport;
   readonly #connection: ClientConnection;
   readonly #command: AgentCommand;
@@ -76,13 +76,13 @@ export class AgentConnection {
       return new AgentConnection(about, noise, transport, connection, command);
     } catch (error) {
       await transport.close();
-      throw startFailure(command, error, saidOf(noise(), transport));
+      throw startFailure(command, error, saidOf(noise, transport));
     }
   }
 
   private constructor(
     about: InitializeResponse,
-    noise: () => readonly string[],
+    noise: readonly string[],
     transport: ChildTransport,
     connection: ClientConnection,
     command: AgentCommand,
@@ -111,7 +111,7 @@ export class AgentConnection {
 
   /** What a request that failed says to a person. */
   failure(error: unknown): ParleyError {
-    const said = saidOf(this.noise(), this.#transport);
+    const said = saidOf(this.noise, this.#transport);
     if (error instanceof ParleyError) {
       const { code, message, hint } = error;
       return code === 'ACP_SILENT' ? new ParleyError(code, message + said, { hint, cause: error }) : error;
@@ -124,20 +124,17 @@ export class AgentConnection {
         cause: error,
       });
     }
-    if (this.ended.aborted && this.#endedFor !== null)
-      return new ParleyError(
-        'ACP_AGENT_ENDED',
-        `${name} was ended in the middle of this turn: ${this.#endedFor}`,
-        {
-          hint: 'post again: it is started anew, and its session continues',
-          cause: error,
-        },
-      );
-    if (this.ended.aborted)
-      return new ParleyError('ACP_AGENT_ENDED', `${name} ended in the middle of a turn${said}`, {
+    if (this.ended.aborted) {
+      const why = this.#endedFor;
+      const how =
+        why === null
+          ? `ended in the middle of a turn${said}`
+          : `was ended in the middle of this turn: ${why}`;
+      return new ParleyError('ACP_AGENT_ENDED', `${name} ${how}`, {
         hint: 'post again: it is started anew, and its session continues',
         cause: error,
       });
+    }
     return new ParleyError('ACP_AGENT_FAILED', `${name} reports: ${cut(messageOf(error), 500)}`, {
       hint: 'its own log has more; post again to continue',
       cause: error,
@@ -178,7 +175,7 @@ function streamOver(transport: ChildTransport) {
         throw errnoOf(cause) === 'EPIPE' ? new Error('connection closed', { cause }) : cause;
       }),
   });
-  return { stream: { readable, writable }, noise: () => noise };
+  return { stream: { readable, writable }, noise };
 }
 
 /** What it said beside messages, for the text of an error. */
@@ -243,7 +240,7 @@ export async function diagnose(command: AgentCommand, timeoutMs: number): Promis
       (session) => (session === null ? silent(timeoutMs) : null),
       (error: unknown) => connection.failure(error),
     );
-    return { about: aboutOf(connection.about), noise: connection.noise(), fault };
+    return { about: aboutOf(connection.about), noise: connection.noise, fault };
   } finally {
     await connection.close();
   }

@@ -140,14 +140,15 @@ class Sessions {
 
   /** The first message creates its conversation. */
   async begin(cwd: string, editor: AgentContext) {
-    const session = await this.#add(this.#options.newId(), cwd, editor);
-    return { sessionId: session.id, modes: await session.opened.modes(null) };
+    const sessionId = this.#options.newId();
+    const opened = await this.#add(sessionId, cwd, editor);
+    return { sessionId, modes: await opened.modes(null) };
   }
 
   async open(id: string, cwd: string, editor: AgentContext, isReplayed: boolean) {
     const client = await this.connected();
     const detail = await client.request('conversation', { conversation: id });
-    const { opened } = await this.#add(id, cwd, editor);
+    const opened = await this.#add(id, cwd, editor);
     if (isReplayed) await opened.replay();
     else opened.skip(detail.length);
     return { modes: await opened.modes(detail) };
@@ -170,12 +171,12 @@ class Sessions {
     await (await this.#client?.catch(() => null))?.close();
   }
 
-  async #add(id: string, cwd: string, editor: AgentContext) {
+  async #add(id: string, cwd: string, editor: AgentContext): Promise<Session> {
     const client = await this.connected();
     const { workflows } = await client.request('workflows', {});
     const opened = new Session({ ...this.#options, id, cwd, editor, client, workflows });
     this.#open.set(id, opened);
-    return { id, opened };
+    return opened;
   }
 
   /** EDITOR-SERVER-1 */
@@ -243,9 +244,25 @@ class Session {
 
   /** `detail`: null for a conversation that does not exist yet. */
   async modes(detail: ConversationDetail | null): Promise<SessionModeState> {
-    const modes = await modesOf(this.#options.client, detail);
-    this.#mode = modes.currentModeId;
-    return modes;
+    const { client, workflows } = this.#options;
+    const { agents } = await client.request('agents', {});
+    const availableModes = [
+      TEAM,
+      ...agents.map(({ slug, name, description }) => ({ id: `agent:${slug}`, name, description })),
+      ...workflows.map(({ id, nodes }) => {
+        const description = `the workflow: ${nodes.map(({ node }) => node).join(', ')}`;
+        return { id: `run:${id}`, name: `Run ${id}`, description };
+      }),
+      CHAT,
+    ];
+    const currentModeId = detail === null ? TEAM.id : modeIdOf(detail);
+    this.#mode = currentModeId;
+    const isListed = availableModes.some(({ id }) => id === currentModeId);
+    const [, name = currentModeId] = currentModeId.split(':'); // a hired agent, or a workflow that was removed
+    return {
+      currentModeId,
+      availableModes: isListed ? availableModes : [...availableModes, { id: currentModeId, name }],
+    };
   }
 
   /** Sends the whole log. */
@@ -327,30 +344,6 @@ const CHAT = {
   name: 'Chat',
   description: 'a casual conversation, without the instructions of agents',
 };
-
-/** `detail`: null for a conversation that does not exist yet. */
-async function modesOf(client: ParleyClient, detail: ConversationDetail | null): Promise<SessionModeState> {
-  const [{ agents }, { workflows }] = await Promise.all([
-    client.request('agents', {}),
-    client.request('workflows', {}),
-  ]);
-  const availableModes = [
-    TEAM,
-    ...agents.map(({ slug, name, description }) => ({ id: `agent:${slug}`, name, description })),
-    ...workflows.map(({ id, nodes }) => {
-      const description = `the workflow: ${nodes.map(({ node }) => node).join(', ')}`;
-      return { id: `run:${id}`, name: `Run ${id}`, description };
-    }),
-    CHAT,
-  ];
-  const currentModeId = detail === null ? TEAM.id : modeIdOf(detail);
-  const isListed = availableModes.some(({ id }) => id === currentModeId);
-  const [, name = currentModeId] = currentModeId.split(':'); // a hired agent, or a workflow that was removed
-  return {
-    currentModeId,
-    availableModes: isListed ? availableModes : [...availableModes, { id: currentModeId, name }],
-  };
-}
 
 function modeIdOf({ mode, activeAgent, run }: ConversationDetail): string {
   if (mode === 'chat') return CHAT.id;

@@ -103,9 +103,10 @@ class OfferedTurns implements RemoteModel {
         this.turnOver(request.turnId);
       } else if (offered.kind !== 'unanswered' && offered.kind !== 'refused') break;
     }
-    const failed = failure(request.agent, last, partial, this.#options.silenceMs);
+    const [code, message, isRetryable] = missed(request.agent, last, this.#options.silenceMs);
     const wasAwaited = last.kind === 'no-responder' && this.#waitMs(request) > 0;
-    return { ...failed, retryable: failed.retryable && !wasAwaited, tries };
+    const retryable = isRetryable && partial === '' && !wasAwaited;
+    return { kind: 'failed', code, message, partial: { content: partial, reasoning: '' }, retryable, tries };
   }
 
   isAbsent(turnId: string): boolean {
@@ -336,17 +337,6 @@ function failed(
   if (event.type === 'invalid') return { kind: 'failed', code, message, ...ended };
   const { sessionId } = event;
   return { kind: 'failed', code, message, ...ended, ...(sessionId && { sessionId }), ...reportsOf(event) };
-}
-
-function failure(agent: string, last: Missed, partial: string, silenceMs: number): Failed {
-  const [code, message, isRetryable] = missed(agent, last, silenceMs);
-  return {
-    kind: 'failed',
-    code,
-    message,
-    partial: { content: partial, reasoning: '' },
-    retryable: isRetryable && partial === '',
-  };
 }
 
 function missed(agent: string, last: Missed, silenceMs: number): [string, string, isRetryable: boolean] {

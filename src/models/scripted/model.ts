@@ -82,16 +82,11 @@ function chooseInTime(script: Script, request: ModelRequest, errorsBefore: numbe
   }
 }
 
-interface Listener {
-  readonly signal: AbortSignal;
-  readonly onDelta: (delta: ModelDelta) => void;
-  readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
-}
+type Listener = Parameters<Model['call']>[1] & Required<ScriptedModelOptions>;
 
 /** Streams the answer as deltas; stops on abort. */
-async function streamAnswer(choice: Choice, listener: Listener) {
+async function streamAnswer(choice: Choice, { signal, onDelta, sleep }: Listener) {
   const { reply } = choice.rule;
-  const { signal, onDelta, sleep } = listener;
   const words = hasText(reply) ? piecesOf(filled(reply.text, choice)) : [];
   const toolCalls: AnsweredCall[] = reply.error
     ? []
@@ -158,14 +153,6 @@ interface Choice {
   readonly values: Values;
 }
 
-interface Count {
-  /** Calls that the rule answered. */
-  uses: number;
-  /** Calls that matched all its conditions except `n`. */
-  matches: number;
-}
-type Counts = Map<Rule, Count>;
-
 interface Situation {
   readonly agent: string;
   readonly conversation: string;
@@ -176,40 +163,51 @@ interface Situation {
 
 export function choose(script: Script, request: ModelRequest, errorsBefore: number): Choice | null {
   const { messages } = request;
-  const counts: Counts = new Map(script.rules.map((rule) => [rule, { uses: 0, matches: 0 }]));
+  const uses = new Uses(script.rules);
   const mode = modeOf(messages);
   messages.forEach((message, index) => {
-    if (message.role === 'assistant') replay(script, counts, situationAt(request, index, mode), message);
+    if (message.role === 'assistant') uses.replay(situationAt(request, index, mode), message);
   });
   const now = situationAt(request, messages.length, mode);
-  for (let error = 0; error < errorsBefore; error += 1) use(script, counts, now);
-  return use(script, counts, now);
+  for (let error = 0; error < errorsBefore; error += 1) uses.next(now);
+  return uses.next(now);
 }
 
-/** Counts the uses that led to an earlier answer. */
-function replay(script: Script, counts: Counts, situation: Situation, answer: WireMessage): void {
-  const isFailure = splitFailedAnswer(answer.content).failure !== null;
-  // CHOOSE-3: at most as many errors as there are rules can precede an answer.
-  for (let tries = 0; tries <= script.rules.length; tries += 1) {
-    const choice = use(script, counts, situation);
-    if (choice === null || isFailure || !choice.rule.reply.error) return;
-  }
-}
+/** How often each rule was used so far. */
+class Uses {
+  /** `uses`: calls that the rule answered. `matches`: calls that matched all its conditions except `n`. */
+  readonly #counts: readonly { readonly rule: Rule; uses: number; matches: number }[];
 
-/** Finds the rule for one call and counts the call. */
-function use(script: Script, counts: Counts, situation: Situation): Choice | null {
-  let chosen: Choice | null = null;
-  for (const rule of script.rules) {
-    const count = counts.get(rule);
-    const groups = groupsIn(rule, situation);
-    if (count === undefined || groups === null) continue;
-    const isDue = rule.n === undefined || (rule.n === 0 ? count.uses === 0 : count.matches === rule.n);
-    count.matches += 1;
-    if (chosen !== null || !isDue) continue; // the first match answers; the others are only counted
-    chosen = { rule, values: { ...valuesOf(situation, rule.n ?? count.uses), ...groups } };
-    count.uses += 1;
+  constructor(rules: readonly Rule[]) {
+    this.#counts = rules.map((rule) => ({ rule, uses: 0, matches: 0 }));
   }
-  return chosen;
+
+  /** Counts the uses that led to an earlier answer. */
+  replay(situation: Situation, answer: WireMessage): void {
+    const isFailure = splitFailedAnswer(answer.content).failure !== null;
+    // CHOOSE-3: at most as many errors as there are rules can precede an answer.
+    for (let tries = 0; tries <= this.#counts.length; tries += 1) {
+      const choice = this.next(situation);
+      if (choice === null || isFailure || !choice.rule.reply.error) return;
+    }
+  }
+
+  /** Finds the rule for one call and counts the call. */
+  next(situation: Situation): Choice | null {
+    let chosen: Choice | null = null;
+    for (const count of this.#counts) {
+      const { rule, uses, matches } = count;
+      const groups = groupsIn(rule, situation);
+      if (groups === null) continue;
+      const isDue = rule.n === undefined || (rule.n === 0 ? uses === 0 : matches === rule.n);
+      count.matches += 1;
+      if (chosen !== null || !isDue) continue; // the first match answers; the others are only counted
+      const { last, agent, conversation } = situation;
+      chosen = { rule, values: { last, agent, conversation, n: `${rule.n ?? uses}`, ...groups } };
+      count.uses += 1;
+    }
+    return chosen;
+  }
 }
 
 /** The regex groups of `last` if all conditions except `n` match; else null. */
@@ -221,11 +219,6 @@ function groupsIn(rule: Rule, situation: Situation): Values | null {
   if ('text' in rule.last) return situation.last.includes(rule.last.text) ? {} : null;
   const match = rule.last.expression.exec(situation.last);
   return match && Object.fromEntries(match.map((group, index) => [`${index}`, group ?? '']));
-}
-
-function valuesOf(situation: Situation, n: number): Values {
-  const { last, agent, conversation } = situation;
-  return { last, agent, conversation, n: `${n}` };
 }
 
 /** The situation when the message at `index` was requested. */

@@ -30,7 +30,7 @@ export const shellTool = defineTool({
   subject: { kind: 'command', argument: 'command' },
   schema,
   run: async ({ command }, context) => {
-    const { root } = openSandbox(context.project);
+    const { root } = openSandbox({ project: context.project });
     const { shellTimeoutMs: timeoutMs, signal, enclose } = context;
     const environment = { PATH: USUAL_PATH, ...context.environment, ...ALWAYS };
     const given = { command, directory: root, environment, timeoutMs, enclose };

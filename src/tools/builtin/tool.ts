@@ -14,10 +14,6 @@ export interface ToolContext extends Access {
   readonly conversation: string;
   readonly agent: string;
   readonly conversations: Conversations;
-  /** The folder behind `@project`. */
-  readonly project: string;
-  /** Folders that file tools may not enter. */
-  readonly closed: readonly string[];
   /** The text of a stored output; null: not found. */
   readonly outputs: StoredOutputs;
   readonly blobs: StoredBlobs;

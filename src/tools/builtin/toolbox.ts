@@ -5,7 +5,7 @@ import { asIs } from '../processes.ts';
 import { failed, runGuarded, SILENT, type ToolLog, toolboxOf } from '../toolbox.ts';
 import { parsePath } from './files/names.ts';
 import { attachTool, readTool } from './files/read.ts';
-import { locate, openSandbox, placeOf } from './files/sandbox.ts';
+import { type Access, locate, openSandbox, placeOf } from './files/sandbox.ts';
 import { listTool, searchTool } from './files/search.ts';
 import { editTool, writeTool } from './files/write.ts';
 import { permitTools } from './permit.ts';
@@ -87,14 +87,12 @@ const isUnprotected = ({ protectedBy }: ResolvedPath) => protectedBy.length === 
 /** Default of an omitted path. */
 const WHOLE_PROJECT = '@project';
 
-type PathContext = Pick<ToolContext, 'project' | 'closed' | 'protection'>;
-
 /** Throws what the run would throw. Null for `@state` and `@blob`: they are not links, and only their own conversation reads them. */
-function resolvePath(path: unknown, writes: boolean, context: PathContext): Located | null {
+function resolvePath(path: unknown, writes: boolean, context: Access): Located | null {
   if (typeof path !== 'string' || path.startsWith('@state/')) return null;
   const named = parsePath(path);
   if (named.kind !== 'project') return null;
-  const sandbox = openSandbox(context.project, context.closed, context);
+  const sandbox = openSandbox(context);
   const { real, missing: below } = locate(sandbox, named.names);
   return { kind: 'place', place: placeOf(sandbox, join(real, ...below), named.names, writes) };
 }

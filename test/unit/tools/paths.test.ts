@@ -171,7 +171,7 @@ describe('a path that changes between the check and the use', () => {
       await file('project/a/secret', 'harmless');
       await mkdir(join(directory, 'outputs'));
       await symlink(directory, join(project, 'out'));
-      const found = await openSandbox(project);
+      const found = await openSandbox({ project });
       const sandbox = shown ? found : { ...found, descriptors: null };
       // As if `out` had been a folder when the path was resolved.
       await expect(openFolderAt(sandbox, join(project, 'out', 'outputs'), ['out'])).rejects.toMatchObject({
@@ -198,7 +198,7 @@ describe('a path that changes between the check and the use', () => {
   it('a file that was replaced by a link is not followed', async () => {
     const { directory, project, file } = await openTools();
     await file('project/a', 'harmless');
-    const sandbox = await openSandbox(project);
+    const sandbox = await openSandbox({ project });
     const folder = await openFolder(sandbox, []);
     await rm(join(project, 'a'));
     await symlink(join(directory, 'secret'), join(project, 'a'));
@@ -209,7 +209,7 @@ describe('a path that changes between the check and the use', () => {
   it('a write goes to the folder that was checked, wherever it was moved', async () => {
     const { directory, project } = await openTools();
     await mkdir(join(project, 'a'));
-    const sandbox = await openSandbox(project);
+    const sandbox = await openSandbox({ project });
     const { folder, name } = await openParent(sandbox, ['a', 'new'], { make: true });
     await rename(join(project, 'a'), join(project, 'b'));
     await symlink(directory, join(project, 'a'));

@@ -78,7 +78,7 @@ describe('a link that is replaced after the policy decision', () => {
       for (let at = 0; at < 256; at += 1)
         await symlink(`${join(project, 'secret')} (deleted)`, join(descriptors, `${at}`));
       const permits = ({ path }: ResolvedPath) => path !== '@project/secret';
-      const sandbox = { ...openSandbox(project, [], { permits }), descriptors };
+      const sandbox = { ...openSandbox({ project, permits }), descriptors };
       await expect(openFile(sandbox, ['secret'])).rejects.toMatchObject({ code: 'FORBIDDEN' });
     },
   );

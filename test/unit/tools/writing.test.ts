@@ -53,7 +53,7 @@ describe('fs_write', () => {
   it('fs_write that is aborted before its end changes nothing and leaves no file', async () => {
     const { project, file } = await openTools();
     await file('project/a', 'old');
-    const sandbox = await openSandbox(project);
+    const sandbox = await openSandbox({ project });
     const { folder, name } = await openParent(sandbox, ['a'], { make: true });
     const controller = new AbortController();
     const written = replaceFile({

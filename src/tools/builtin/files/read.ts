@@ -66,7 +66,7 @@ export const readTool = defineTool({
       return completed(await page(file.bytes, given, context.signal));
     }
     if (named.asFolder) throw pathRefused(given.path, 'a path that ends with "/" is a folder');
-    const file = await openFile(openSandbox(context.project, context.closed, context), named.names);
+    const file = await openFile(openSandbox(context), named.names);
     try {
       if (kindOf(await readAt(file, 0, PROBE_BYTES)) === 'shown')
         return withFile(given.path, await wholeFile(file, given.path, named.names, context));
@@ -90,7 +90,7 @@ export const attachTool = defineTool({
     const named = parsePath(path);
     if (named.kind === 'blob') return attached(path, await fileOfMessage(path, named.hash, context));
     if (named.kind !== 'project' || named.asFolder) throw pathRefused(path, 'that is no file to attach');
-    const file = await openFile(openSandbox(context.project, context.closed, context), named.names);
+    const file = await openFile(openSandbox(context), named.names);
     try {
       return attached(path, await wholeFile(file, path, named.names, context));
     } finally {

@@ -19,12 +19,16 @@ import { isInside, isInsideFolded, type Protection, protectedBy, secretIn } from
  * SANDBOX-6 An opened file is permitted by its real path before it is read or written.
  */
 export interface Access {
+  /** The folder behind `@project`. */
+  readonly project: string;
+  /** Folders and files that file tools may not open (SANDBOX-4). */
+  readonly closed?: readonly string[];
   readonly protection?: Protection;
   /** SANDBOX-6; absent: every path is permitted. */
   readonly permits?: ((place: ResolvedPath) => boolean) | undefined;
 }
 
-export interface Sandbox extends Access {
+export interface Sandbox extends Pick<Access, 'protection' | 'permits'> {
   /** Real path of the project. */
   readonly root: string;
   /** Real paths, SANDBOX-4. */
@@ -48,11 +52,7 @@ const DESCRIPTORS = '/proc/self/fd';
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
 /** Synchronous, as `locate`: the decision on a call uses both. */
-export function openSandbox(
-  project: string,
-  closed: readonly string[] = [],
-  { protection, permits }: Access = {},
-): Sandbox {
+export function openSandbox({ project, closed = [], protection, permits }: Access): Sandbox {
   const root = realOrNull(project);
   if (root === null) {
     const message = "the project's folder is missing";

@@ -54,7 +54,7 @@ export const searchTool = defineTool({
   schema,
   run: async ({ query, path = '@project', ignoreCase = false }, context) => {
     const names = projectNames(path);
-    const sandbox = openSandbox(context.project, context.closed, context);
+    const sandbox = openSandbox(context);
     const search = new Search(sandbox, ignoreCase ? foldCase(query) : query, ignoreCase, context.signal);
     await search.start(names);
     return completed(search.report());
@@ -212,7 +212,7 @@ export const listTool = defineTool({
   schema: folderSchema,
   run: async ({ path }, context) => {
     const names = projectNames(path);
-    const folder = await openFolder(openSandbox(context.project, context.closed, context), names);
+    const folder = await openFolder(openSandbox(context), names);
     try {
       const found = (await readdir(folder.at('.'))).sort();
       const lines: string[] = [];

@@ -44,7 +44,7 @@ export const writeTool = defineTool({
       const message = `${bytes.length} bytes are more than the ${WRITE_BYTES} that one call may write`;
       throw new ParleyError('TOO_LARGE', message, { hint: 'write several files' });
     }
-    const sandbox = openSandbox(context.project, context.closed, context);
+    const sandbox = openSandbox(context);
     const { folder, name } = await openParent(sandbox, names, { make: true });
     try {
       const { created } = await replaceFile({ folder, name, names, content: bytes, signal: context.signal });
@@ -55,7 +55,7 @@ export const writeTool = defineTool({
   },
   change: async ({ path, content }, context) => {
     const names = fileNames(path, projectNames(path));
-    const sandbox = openSandbox(context.project, context.closed, context);
+    const sandbox = openSandbox(context);
     if (locate(sandbox, names).missing.length > 0) return completed('The file is new.');
     const { text } = await readWhole(sandbox, names);
     return difference(names, text, content);
@@ -100,7 +100,7 @@ export const editTool = defineTool({
   schema: editSchema,
   run: async (given, context) => {
     const names = fileNames(given.path, projectNames(given.path));
-    const sandbox = openSandbox(context.project, context.closed, context);
+    const sandbox = openSandbox(context);
     const { text, stats } = await readWhole(sandbox, names);
     const { changed, count } = edited(text, given, names);
     const content = Buffer.from(changed, 'utf8');
@@ -116,7 +116,7 @@ export const editTool = defineTool({
   },
   change: async (given, context) => {
     const names = fileNames(given.path, projectNames(given.path));
-    const { text } = await readWhole(openSandbox(context.project, context.closed, context), names);
+    const { text } = await readWhole(openSandbox(context), names);
     return difference(names, text, edited(text, given, names, 'as it is, the call would fail').changed);
   },
 });
