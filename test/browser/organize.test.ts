@@ -243,6 +243,26 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await focused(page)).toBe(reached);
   });
 
+  it('what was done in the list can be undone from the next page', async () => {
+    const page = await stage.look('#/c/second');
+    await message(page, 'Second words').first().waitFor();
+    await organize(page, 'First words', 'Archive');
+    await page.getByRole('button', { name: 'Undo' }).waitFor();
+    await row(page, 'Third words').locator('.row').click();
+    await message(page, 'Third words').first().waitFor();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await row(page, 'First words').waitFor();
+  });
+
+  it('a filter without a value finds no action', async () => {
+    const page = await stage.look('#/c/second');
+    await message(page, 'Second words').first().waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('agent:');
+    await page.getByText('Type a value after agent:, one of: ').waitFor();
+    expect(await page.locator('.palette [role=option]').count()).toBe(0);
+  });
+
   it('Esc closes a panel though the list is filtered', async () => {
     const page = await stage.look('#/c/second/why/2');
     const panel = page.locator('.answer-panel');

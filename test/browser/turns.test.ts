@@ -96,7 +96,7 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
       await expect.poll(() => more.innerText()).toBe('Looking…');
       const rows = page.locator('.turn-table tbody tr');
       await rows.waitFor();
-      await expect.poll(() => more.innerText()).toBe('Look for more');
+      await expect.poll(() => more.innerText()).toBe('Look for more, newest conversations first');
       expect(asked).toEqual([0, 1, 2, 3].map((at) => `completed ${at}`));
       await more.click();
       await more.waitFor({ state: 'detached' });

@@ -75,14 +75,14 @@ const width = signal(innerWidth);
 addEventListener('resize', () => (width.value = innerWidth));
 
 /**
- * That the daemon is away, and what an action did or why it was refused: until the next success, on another page than that to which
- * the action led, and after a while unless it has the focus, or the palette, which offers to undo it, is open.
+ * That the daemon is away, and what an action did or why it was refused: until the next success, another page than that to which
+ * the action led if it cannot be undone, and after a while unless it has the focus, or the palette, which offers to undo it, is open.
  */
 function Notices() {
   const at = route.value;
   const here = at.page === 'conversation' ? at.id : at.page;
   const hide = () => (notice.value = null);
-  useEffect(() => () => saidAt !== location.hash && hide(), [here]);
+  useEffect(() => () => saidAt !== location.hash && !notice.value?.undo && hide(), [here]);
   const isRepeatable = () => isAway.value && notice.value?.isUnreachable === true;
   const hideLate = () => isRepeatable() || document.querySelector('.notice :focus, .palette[open]') || hide();
   useTimeout(hideLate, NOTICE_MS, [notice.value]);

@@ -54,7 +54,7 @@ export function TurnsPage() {
   useEffect(() => ask({ filters: filtersInAddress(), from: START }), [route.value]); // another link or the way back
   const { filters } = asked;
   const { page, isLooking } = useTurns(asked);
-  const more = isLooking ? 'Looking…' : 'Look for more';
+  const more = isLooking ? 'Looking…' : 'Look for more, newest conversations first';
   const set = (name: keyof Filters) => (value: string) => {
     const changed = { ...filters, [name]: value };
     ask({ filters: changed, from: START });

@@ -151,6 +151,8 @@ describe('what a person types to search', () => {
     expect(why('agent:dev')).toBe('Add a word of the messages, with two letters or more.');
     expect(why('agent:nobody word')).toBe('agent:nobody names none of: dev, lead.');
     expect(why('phase:foo word')).toBe('phase:foo names none of: chat.');
+    expect(why('agent:')).toBe('Type a value after agent:, one of: dev, lead.');
+    expect(why('word person:')).toBe('Type a value after person:.');
     for (const text of ['', 'word', 'agent:dev word', 'in:demo phase:chat word'])
       expect(why(text)).toBe(null);
   });

@@ -6,7 +6,7 @@ export const FILTERS: readonly string[] = ['agent', 'person', 'phase', 'in', 'af
 
 const fieldOf = (prefix: string): string => (prefix === 'in' ? 'conversation' : prefix);
 
-const FILTER = /(?:^|\s)([a-z]+):(?:"([^"]+)(?:"|$)|(\S+))/gu;
+const FILTER = /(?:^|\s)([a-z]+):(?:"([^"]+)(?:"|$)|(\S*))/gu;
 
 /** `login agent:dev` searches for `login` in messages of `dev`; a value with spaces is quoted: `person:"Carol Smith"`. */
 export function searchQueryOf(text: string): SearchQuery {
@@ -27,6 +27,8 @@ export function whyNothing(
   for (const prefix of FILTERS) {
     const value = filters[fieldOf(prefix)];
     const values = known[fieldOf(prefix)];
+    if (value === '')
+      return `Type a value after ${prefix}:${values ? `, one of: ${values.join(', ')}` : ''}.`;
     if (value !== undefined && values?.includes(value) === false)
       return `${prefix}:${value} names none of: ${values.join(', ')}.`;
   }

@@ -78,7 +78,8 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
     kept: [selected.value ?? -1],
   });
   const at = route.value;
-  const explained = at.page === 'conversation' && at.panel ? thread.placeOf(at.panel.index) : null;
+  const explained = at.page === 'conversation' && at.panel ? thread.placeOf(at.panel.index) : -1;
+  useLayoutEffect(() => void (explained >= 0 && list.scrollToIndex(explained)), [explained]); // the panel narrows it
   const markers = useMemo(() => readMarkers(thread), [thread, entries.length]);
   const { isBehind, seen, onScroll, catchUp } = useReading({ id, thread }, scroller, list);
   const unseen = isBehind.value ? messagesFrom(blocks, seen.current, me.value) : 0;
