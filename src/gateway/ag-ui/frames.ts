@@ -16,6 +16,7 @@ import {
   finishNotice,
   type MessageEntry,
   OpenCalls,
+  type Progress,
   type Rest,
   Roots,
   type Step,
@@ -47,7 +48,10 @@ const MOST_HISTORY = 524_288;
 
 const encoder = new EventEncoder();
 
-export interface RunContext {
+interface RunParts {
+  readonly daemon: GatewayPort;
+  readonly input: RunInput;
+  readonly begun: Begun;
   /** Aborted when the daemon stops. */
   readonly closing: AbortSignal;
   /** Called with bugs. */
@@ -55,52 +59,8 @@ export interface RunContext {
   readonly address: AddressOf;
 }
 
-export async function* runFrames(
-  daemon: GatewayPort,
-  input: RunInput,
-  begun: Begun,
-  context: RunContext,
-): AsyncGenerator<string> {
-  for await (const event of runEvents(daemon, input, begun, context)) yield encoder.encodeSSE(event);
-}
-
-async function* runEvents(
-  daemon: GatewayPort,
-  input: RunInput,
-  begun: Begun,
-  { closing, onFault, address }: RunContext,
-): AsyncGenerator<AGUIEvent> {
-  const { threadId, conversation, runId, parentRunId } = input;
-  const unused = [...input.unused, ...begun.unused];
-  const events = new RunEvents(input, address);
-  yield {
-    type: EventType.RUN_STARTED,
-    threadId,
-    runId,
-    protocolVersion: PROTOCOL_VERSION,
-    ...(parentRunId !== undefined && { parentRunId }),
-  };
-  if (unused.length > 0) yield warning(unused);
-  if (begun.unknownMentions.length > 0) yield unknown(begun.unknownMentions);
-  try {
-    const before = await readTail(daemon, conversation, begun.before, MOST_HISTORY);
-    yield* snapshot(input, before, address);
-    yield* stateSnapshot(daemon, conversation);
-    if (begun.progress === null) {
-      yield* events.of({ kind: 'over', ending: leftOpen(before) });
-      return;
-    }
-    yield* follow(daemon, input, begun, events);
-    if (!begun.progress.isOver) {
-      const why = closing.aborted ? 'the daemon stops' : 'the reading was ended';
-      yield* events.error('STOPPING', `${why}; the log will have the answer`);
-    }
-  } catch (error) {
-    const { code, message } = publicErrorOf(error, onFault);
-    yield* events.error(code, message);
-  } finally {
-    begun.arrivals.close();
-  }
+export async function* runFrames(parts: RunParts): AsyncGenerator<string> {
+  for await (const event of new Run(parts).events()) yield encoder.encodeSSE(event);
 }
 
 function warning(unused: readonly string[]): AGUIEvent {
@@ -111,52 +71,6 @@ function warning(unused: readonly string[]): AGUIEvent {
 function unknown(mentions: readonly string[]): AGUIEvent {
   const value = { mentions: [...mentions], message: unknownMentionsText(mentions) };
   return { type: EventType.CUSTOM, name: 'parley.unknownMentions', value };
-}
-
-async function* follow(
-  daemon: GatewayPort,
-  { conversation }: RunInput,
-  { arrivals, progress, from }: Begun,
-  events: RunEvents,
-): AsyncGenerator<AGUIEvent> {
-  if (progress === null) return;
-  for await (const received of arrivals.from(from)) {
-    let hasChanged = false;
-    for (const step of progress.accept(received)) {
-      if (step.kind === 'over' && hasChanged) yield* stateSnapshot(daemon, conversation);
-      if (step.kind === 'over') hasChanged = false;
-      hasChanged ||= step.kind === 'status';
-      yield* events.of(step);
-    }
-    if (hasChanged) yield* stateSnapshot(daemon, conversation);
-    if (progress.isOver) return;
-  }
-}
-
-function* snapshot(
-  { known, posts, again, results, resultIds }: RunInput,
-  before: readonly Entry[],
-  address: AddressOf,
-): Generator<AGUIEvent> {
-  const logged = messagesOf(before, address).map((message) =>
-    message.role === 'tool' ? { ...message, id: resultIds.get(message.toolCallId) ?? message.id } : message,
-  );
-  const has = new Set(logged.map(({ id }) => id));
-  const posted = [...posts, ...again].filter(({ id }) => !has.has(id));
-  const messages: Message[] = [
-    ...logged,
-    ...results.flatMap(({ call, given }) => (!call || has.has(given.id) ? [] : [given])),
-    ...posted.map(({ id, given: content }) => ({ id, content, role: 'user' as const })),
-  ];
-  const isSame = messages.length === known.length && messages.every(({ id }, place) => id === known[place]);
-  if (!isSame) yield { type: EventType.MESSAGES_SNAPSHOT, messages };
-}
-
-async function* stateSnapshot(daemon: GatewayPort, conversation: string): AsyncGenerator<AGUIEvent> {
-  const found = await orElse(ask(daemon, 'conversation', { conversation }), null);
-  if (!found) return; // it does not exist yet
-  const { phase, mode, activeAgent, agents } = found;
-  yield { type: EventType.STATE_SNAPSHOT, snapshot: { phase, mode, activeAgent, agents } };
 }
 
 function leftOpen(entries: readonly Entry[]): Ending {
@@ -178,17 +92,14 @@ type Words = Extract<Step, { kind: 'words' }>;
 type Said = Extract<Step, { kind: 'said' }>;
 
 /**
- * Renders the steps of a progress as AG-UI events.
+ * One run as AG-UI events.
  *
  * EVENTS-1 Every opened message is closed before the run ends, whatever its outcome.
  * EVENTS-2 A tool call is sent from the log: its id is its position there, and its arguments are those that run.
  */
-class RunEvents {
-  readonly #threadId: string;
-  readonly #runId: string;
-  readonly #address: AddressOf;
-  /** Calls whose results are the application's own messages. */
-  readonly #has: RunInput['resultIds'];
+class Run {
+  readonly #parts: RunParts;
+  readonly #log: Messages;
   /** Ids of open messages and open reasoning. */
   readonly #texts = new Set<string>();
   readonly #thoughts = new Set<string>();
@@ -196,23 +107,98 @@ class RunEvents {
   /** The finish reason of the newest answer, if it is unusual. */
   #finishReason: string | null = null;
 
-  constructor({ threadId, runId, resultIds }: RunInput, address: AddressOf) {
-    this.#threadId = threadId;
-    this.#runId = runId;
-    this.#has = resultIds;
-    this.#address = address;
+  constructor(parts: RunParts) {
+    this.#parts = parts;
+    this.#log = new Messages(parts.address);
   }
 
-  *of(step: Step): Generator<AGUIEvent> {
+  async *events(): AsyncGenerator<AGUIEvent> {
+    const { daemon, input, begun, closing, onFault } = this.#parts;
+    const { threadId, conversation, runId, parentRunId } = input;
+    const unused = [...input.unused, ...begun.unused];
+    yield {
+      type: EventType.RUN_STARTED,
+      threadId,
+      runId,
+      protocolVersion: PROTOCOL_VERSION,
+      ...(parentRunId !== undefined && { parentRunId }),
+    };
+    if (unused.length > 0) yield warning(unused);
+    if (begun.unknownMentions.length > 0) yield unknown(begun.unknownMentions);
+    try {
+      const before = await readTail(daemon, conversation, begun.before, MOST_HISTORY);
+      yield* this.#snapshot(before);
+      yield* this.#state();
+      if (begun.progress === null) {
+        yield* this.#of({ kind: 'over', ending: leftOpen(before) });
+        return;
+      }
+      yield* this.#follow(begun.progress);
+      if (!begun.progress.isOver) {
+        const why = closing.aborted ? 'the daemon stops' : 'the reading was ended';
+        yield* this.#error('STOPPING', `${why}; the log will have the answer`);
+      }
+    } catch (error) {
+      const { code, message } = publicErrorOf(error, onFault);
+      yield* this.#error(code, message);
+    } finally {
+      begun.arrivals.close();
+    }
+  }
+
+  async *#follow(progress: Progress): AsyncGenerator<AGUIEvent> {
+    const { arrivals, from } = this.#parts.begun;
+    for await (const received of arrivals.from(from)) {
+      let hasChanged = false;
+      for (const step of progress.accept(received)) {
+        if (step.kind === 'over' && hasChanged) yield* this.#state();
+        if (step.kind === 'over') hasChanged = false;
+        hasChanged ||= step.kind === 'status';
+        yield* this.#of(step);
+      }
+      if (hasChanged) yield* this.#state();
+      if (progress.isOver) return;
+    }
+  }
+
+  *#snapshot(before: readonly Entry[]): Generator<AGUIEvent> {
+    const { known, posts, again, results, resultIds } = this.#parts.input;
+    const logged = this.#log
+      .of(before)
+      .map((message) =>
+        message.role === 'tool'
+          ? { ...message, id: resultIds.get(message.toolCallId) ?? message.id }
+          : message,
+      );
+    const has = new Set(logged.map(({ id }) => id));
+    const posted = [...posts, ...again].filter(({ id }) => !has.has(id));
+    const messages: Message[] = [
+      ...logged,
+      ...results.flatMap(({ call, given }) => (!call || has.has(given.id) ? [] : [given])),
+      ...posted.map(({ id, given: content }) => ({ id, content, role: 'user' as const })),
+    ];
+    const isSame = messages.length === known.length && messages.every(({ id }, place) => id === known[place]);
+    if (!isSame) yield { type: EventType.MESSAGES_SNAPSHOT, messages };
+  }
+
+  async *#state(): AsyncGenerator<AGUIEvent> {
+    const { daemon, input } = this.#parts;
+    const { conversation } = input;
+    const found = await orElse(ask(daemon, 'conversation', { conversation }), null);
+    if (!found) return; // it does not exist yet
+    const { phase, mode, activeAgent, agents } = found;
+    yield { type: EventType.STATE_SNAPSHOT, snapshot: { phase, mode, activeAgent, agents } };
+  }
+
+  *#of(step: Step): Generator<AGUIEvent> {
     if (step.kind === 'words') yield* this.#words(step);
     else if (step.kind === 'said') yield* this.#said(step);
-    else if (step.kind === 'result' && !this.#has.has(keyOf(step.entry)))
-      yield* result(step.entry, this.#address);
+    else if (step.kind === 'result') yield* this.#result(step.entry);
     else if (step.kind === 'over') yield* this.#over(step.ending);
   }
 
   /** EVENTS-1, with the reason. */
-  *error(code: string, message: string): Generator<AGUIEvent> {
+  *#error(code: string, message: string): Generator<AGUIEvent> {
     yield* this.#closeAll();
     yield { type: EventType.RUN_ERROR, code, message, ...this.#used() };
   }
@@ -234,7 +220,7 @@ class RunEvents {
     const thoughts = thoughtsOf(message);
     if (reasoning.isMore && reasoning.words !== '') yield* this.#think(thoughts, reasoning.words);
     yield* this.#closeThoughts(thoughts);
-    const words = text.words + linesAfter(entry, this.#address);
+    const words = text.words + this.#log.linesAfter(entry);
     yield* this.#finish(message, agent, { ...text, words });
     for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
       const toolCallId = wireCallId({ index: entry.index, position });
@@ -294,16 +280,25 @@ class RunEvents {
     for (const messageId of [...this.#texts]) yield* this.#closeText(messageId);
   }
 
+  /** Not for a call whose result is the application's own message. */
+  *#result(entry: MessageEntry): Generator<AGUIEvent> {
+    const toolCallId = keyOf(entry);
+    if (!entry.call || this.#parts.input.resultIds.has(toolCallId)) return;
+    const content = this.#log.contentOf(entry);
+    yield { type: EventType.TOOL_CALL_RESULT, messageId: entry.id, toolCallId, content, role: 'tool' };
+  }
+
   *#over(ending: Ending): Generator<AGUIEvent> {
     if ('refusal' in ending) {
-      yield* this.error(ending.refusal.code, ending.refusal.message);
+      yield* this.#error(ending.refusal.code, ending.refusal.message);
       return;
     }
     yield* this.#closeAll();
+    const { threadId, runId } = this.#parts.input;
     yield {
       type: EventType.RUN_FINISHED,
-      threadId: this.#threadId,
-      runId: this.#runId,
+      threadId,
+      runId,
       outcome: outcomeOf(ending),
       ...(this.#finishReason !== null && { result: { finishReason: this.#finishReason } }),
       ...this.#used(),
@@ -323,17 +318,6 @@ function outcomeOf(ending: Exclude<Ending, { readonly refusal: unknown }>): Outc
   return { type: 'interrupt', interrupts: ending.open.map(interruptOf) };
 }
 
-function* result(entry: MessageEntry, address: AddressOf): Generator<AGUIEvent> {
-  if (!entry.call) return;
-  yield {
-    type: EventType.TOOL_CALL_RESULT,
-    messageId: entry.id,
-    toolCallId: wireCallId(entry.call),
-    content: contentOf(entry, address),
-    role: 'tool',
-  };
-}
-
 function usageOf(usage: NonNullable<MessageEntry['usage']>, model: string | undefined): TokenUsage {
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
   return {
@@ -346,74 +330,79 @@ function usageOf(usage: NonNullable<MessageEntry['usage']>, model: string | unde
 }
 
 /** Entries as AG-UI messages, with the ids they had when streamed. */
-function messagesOf(entries: readonly Entry[], address: AddressOf): Message[] {
-  const utterances = new Utterances();
-  const called = new Set<string>();
-  const messages: Message[] = [];
-  for (const entry of entries) {
-    if (entry.type === 'message' && entry.includeInContext !== false && !entry.isCollapsed) {
-      messages.push(...messageOf(entry, utterances.nameOf(entry), called, address));
-    }
-    utterances.observe(entry);
+class Messages {
+  readonly #address: AddressOf;
+
+  constructor(address: AddressOf) {
+    this.#address = address;
   }
-  return messages;
-}
 
-function messageOf(given: MessageEntry, name: string, called: Set<string>, address: AddressOf): Message[] {
-  const entry = ownContent(given);
-  const content = contentOf(entry, address);
-  if (entry.role === 'user') return [{ id: entry.id, role: 'user', content, name: entry.author.name }];
-  if (entry.role === 'assistant') return answerOf(entry, name, called, address);
-  const toolCallId = keyOf(entry);
-  const isPaired = entry.role === 'tool' && called.has(toolCallId);
-  return isPaired ? [{ id: entry.id, role: 'tool', toolCallId, content }] : [];
-}
+  of(entries: readonly Entry[]): Message[] {
+    const utterances = new Utterances();
+    const called = new Set<string>();
+    const messages: Message[] = [];
+    for (const entry of entries) {
+      if (entry.type === 'message' && entry.includeInContext !== false && !entry.isCollapsed) {
+        messages.push(...this.#of(ownContent(entry), utterances.nameOf(entry), called));
+        for (const position of (entry.tool_calls ?? []).keys())
+          called.add(wireCallId({ index: entry.index, position }));
+      }
+      utterances.observe(entry);
+    }
+    return messages;
+  }
 
-const keyOf = ({ call }: MessageEntry): string => (call ? wireCallId(call) : '');
-
-/** AG-UI-RUN-4 */
-function contentOf({ content, parts }: MessageEntry, address: AddressOf): string | ContentPart[] {
-  return (
-    parts?.map((part): ContentPart => {
+  /** AG-UI-RUN-4 */
+  contentOf({ content, parts }: MessageEntry): string | ContentPart[] {
+    const shown = parts?.map((part): ContentPart => {
       if (part.type === 'text') return part;
       const { mediaType, name } = part;
       const media = /^(image|audio|video)\//.exec(mediaType)?.[1] ?? 'document';
-      const source = { type: 'url' as const, value: address(part), mimeType: mediaType };
       return {
         type: media as 'image' | 'audio' | 'video' | 'document',
-        source,
+        source: { type: 'url' as const, value: this.#address(part), mimeType: mediaType },
         ...(name !== undefined && { metadata: { filename: name } }),
       };
-    }) ??
-    content ??
-    ''
-  );
+    });
+    return shown ?? content ?? '';
+  }
+
+  linesAfter(entry: MessageEntry): string {
+    const lines = fileLines(entry, this.#address);
+    return lines !== '' && entry.content ? `\n${lines}` : lines;
+  }
+
+  /** `called`: the calls so far. */
+  #of(entry: MessageEntry, name: string, called: ReadonlySet<string>): Message[] {
+    const { id, role, author } = entry;
+    if (role === 'assistant') return this.#answer(entry, name);
+    const content = this.contentOf(entry);
+    if (role === 'user') return [{ id, role, content, name: author.name }];
+    const toolCallId = keyOf(entry);
+    return role === 'tool' && called.has(toolCallId) ? [{ id, role, toolCallId, content }] : [];
+  }
+
+  #answer(entry: MessageEntry, id: string): Message[] {
+    const text = entry.partType === 'error' ? failureOf(entry.content).partial : (entry.content ?? '');
+    const content = text + this.linesAfter(entry);
+    const toolCalls = (entry.tool_calls ?? []).map(({ function: tool }, position) => ({
+      id: wireCallId({ index: entry.index, position }),
+      type: 'function' as const,
+      function: { name: tool.name, arguments: canonicalArguments(tool.arguments) },
+    }));
+    const message: AssistantMessage = { id, role: 'assistant', name: entry.author.id, content };
+    return [
+      ...(entry.reasoning
+        ? [{ id: thoughtsOf(id), role: 'reasoning' as const, content: entry.reasoning }]
+        : []),
+      ...(content !== '' || toolCalls.length > 0
+        ? [{ ...message, ...(toolCalls.length > 0 && { toolCalls }) }]
+        : []),
+    ];
+  }
 }
 
-function linesAfter(entry: MessageEntry, address: AddressOf): string {
-  const lines = fileLines(entry, address);
-  return lines !== '' && entry.content ? `\n${lines}` : lines;
-}
-
-function answerOf(entry: MessageEntry, id: string, called: Set<string>, address: AddressOf): Message[] {
-  const text = entry.partType === 'error' ? failureOf(entry.content).partial : (entry.content ?? '');
-  const content = text + linesAfter(entry, address);
-  const toolCalls = (entry.tool_calls ?? []).map(({ function: tool }, position) => ({
-    id: wireCallId({ index: entry.index, position }),
-    type: 'function' as const,
-    function: { name: tool.name, arguments: canonicalArguments(tool.arguments) },
-  }));
-  for (const call of toolCalls) called.add(call.id);
-  const message: AssistantMessage = { id, role: 'assistant', name: entry.author.id, content };
-  return [
-    ...(entry.reasoning
-      ? [{ id: thoughtsOf(id), role: 'reasoning' as const, content: entry.reasoning }]
-      : []),
-    ...(content !== '' || toolCalls.length > 0
-      ? [{ ...message, ...(toolCalls.length > 0 && { toolCalls }) }]
-      : []),
-  ];
-}
+const keyOf = ({ call }: MessageEntry): string => (call ? wireCallId(call) : '');
 
 /** The id of the reasoning before a message. */
 function thoughtsOf(message: string): string {

@@ -42,7 +42,7 @@ async function run(context: Request, slug: string): Promise<Response> {
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);
   const onGone = () => begun.arrivals.close();
   const address = addressOf(baseOf(context), input.conversation);
-  const frames = runFrames(daemon, input, begun, { closing, onFault, address });
+  const frames = runFrames({ daemon, input, begun, closing, onFault, address });
   const response = eventStream(frames, { heartbeatMs, closing, onGone, onFault });
   context.header('x-parley-conversation', input.conversation);
   nameUnused(context, [...input.unused, ...begun.unused]);
