@@ -44,6 +44,11 @@ export function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
+/** The fields that were sent with a value and are not known. */
+export function unusedIn(given: object, known: ReadonlySet<string>): string[] {
+  return Object.entries(given).flatMap(([name, value]) => (known.has(name) || isEmpty(value) ? [] : [name]));
+}
+
 /** Names of fields come from the client; a header allows only printable ASCII. */
 export function nameUnused(context: Request, names: readonly string[]): void {
   if (names.length === 0) return;

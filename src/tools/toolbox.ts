@@ -54,7 +54,8 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
     for (const part of parts) {
       for (const [name, definition] of part.definitions()) {
         if (!all.has(name)) {
-          all.set(name, { definition: withRisk(name, definition, options.risk), part });
+          const risk = forTool(options.risk, name);
+          all.set(name, { definition: risk === undefined ? definition : { ...definition, risk }, part });
         } else if (!clashes.has(name)) {
           clashes.add(name);
           log.warn({ tool: name }, `two toolboxes offer a tool ${name}; the first one counts`);
@@ -106,15 +107,6 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
       return closing;
     },
   };
-}
-
-function withRisk(
-  name: string,
-  definition: ToolDefinition,
-  risk: Readonly<Record<string, Risk>>,
-): ToolDefinition {
-  const configured = forTool(risk, name);
-  return configured === undefined ? definition : { ...definition, risk: configured };
 }
 
 function missing(name: string): string {

@@ -270,7 +270,9 @@ function openingOf(sources: RequestSources, setup: AgentSetup, setting: Setting)
 function newOpening(sources: RequestSources, setup: AgentSetup, setting: Setting): Opening {
   const { roster, prompts } = sources;
   const owned = toolsOf(sources, setup, setting);
-  const tools = wireTools(owned.offered, sources.tools());
+  const definitions = sources.tools();
+  // In a stable order: the same names give the same bytes. Tools that are not offered are left out.
+  const tools = [...owned.offered].sort().flatMap((name) => wireTool(name, definitions.get(name)));
   const described = new Map([...owned.availability].filter(([name]) => !PERMITS.has(name)));
   const toolPolicy = owned.offered.some((name) => described.has(name))
     ? `${prompts.toolPolicy.trim()}\n\n${describeTools(described)}`
@@ -386,14 +388,6 @@ export function assembleOnce(
   const making = { sources, setup, agentView, assembler: new RequestAssembler() };
   const made = requestOf({ entries, state }, conversation, making);
   return { ...made, setup, tools: toolsOf(sources, setup, made.setting) };
-}
-
-/** The tools of a request, in a stable order: the same names give the same bytes. Tools that are not offered are left out. */
-function wireTools(
-  names: readonly string[],
-  definitions: ReadonlyMap<string, ToolDefinition>,
-): readonly WireTool[] {
-  return [...names].sort().flatMap((name) => wireTool(name, definitions.get(name)));
 }
 
 /** A stored definition has its own form of a conversation tool: this version may describe it in other words. */

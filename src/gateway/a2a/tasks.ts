@@ -167,8 +167,8 @@ export class Tasks {
 
   async #open(conversation: string, index: number, stopped?: Stopped): Promise<AgentTask> {
     const { daemon, agent, address } = this.#options;
-    const post = await postAt(daemon, conversation, index);
-    if (!post || (agent !== null && !post.to?.includes(agent))) throw noTask(`${conversation}.${index}`);
+    const [post] = await orElse(readLog(daemon, conversation, index, index + 1), []);
+    if (!post || !isPost(post, agent)) throw noTask(`${conversation}.${index}`);
     const place = { conversation, address: address(conversation) };
     return new AgentTask(place, post, agent, await readTail(daemon, conversation, index), stopped);
   }
@@ -237,15 +237,6 @@ function metaOf({ contextId, metadata, extensions, referenceTaskIds }: Message):
 
 /** The calls that wait for a person, as a text to compare. */
 const callsIn = ({ open }: AgentTask): string => open.map(({ place }) => wireCallId(place)).join(' ');
-
-async function postAt(
-  daemon: GatewayPort,
-  conversation: string,
-  index: number,
-): Promise<MessageEntry | null> {
-  const [entry] = await orElse(readLog(daemon, conversation, index, index + 1), []);
-  return isOfAPerson(entry) ? entry : null;
-}
 
 function noTask(taskId: string): ParleyError {
   return new ParleyError('TASK_NOT_FOUND', `this agent has no task ${JSON.stringify(taskId)}`, {

@@ -15,7 +15,7 @@ import {
 } from '../../conversation/index.ts';
 import { shown, valueAt } from '../../kernel/index.ts';
 import { conversationOf } from '../client-ids.ts';
-import { isEmpty, parsedBody, refusedField, verdictIn } from '../fields.ts';
+import { isEmpty, parsedBody, refusedField, unusedIn, verdictIn } from '../fields.ts';
 import { type SentPart, sentFile } from '../files.ts';
 
 /**
@@ -216,14 +216,13 @@ function partOf(part: unknown, where: string): SentPart {
   throw refusedField(where, `a source of the type ${shown(kind)} is not taken: send data, or a url`);
 }
 
-/** INPUT-2: non-empty fields; clients always send empty ones. */
+/** INPUT-2 */
 function unusedOf(given: Given): string[] {
   const { messages, state, forwardedProps } = given;
-  const fields = Object.entries(given).filter(([name, value]) => !KNOWN.has(name) && !isEmpty(value));
   const keysOf = (value: unknown) => (typeof value === 'object' && value !== null ? Object.keys(value) : []);
   const roles = INSTRUCTIONS.filter((role) => messages.some((message) => message.role === role));
   return [
-    ...fields.map(([name]) => name),
+    ...unusedIn(given, KNOWN),
     ...(isEmpty(forwardedProps) || keysOf(forwardedProps).join() === 'sessionId' ? [] : ['forwardedProps']),
     ...keysOf(state).flatMap((key) => (OWN_STATE.has(key) ? [] : [`state.${key}`])),
     ...roles.map((role) => `messages of the role ${role}`),

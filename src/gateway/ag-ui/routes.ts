@@ -3,12 +3,12 @@ import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
 import { addressOf, baseOf, keepParts, type SentPart } from '../files.ts';
-import { authorOf, type Identity, requireRole } from '../guard/access.ts';
+import { authorOf, requireRole } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import { actingFor, ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
 import { begin } from './begin.ts';
-import { addressedBy, type RunInput, readRunInput } from './input.ts';
+import { addressedBy, readRunInput } from './input.ts';
 
 /**
  * `/ag-ui/<agent>`: for applications that speak AG-UI. A thread is a conversation, a run is a turn.
@@ -28,7 +28,9 @@ export function addAgUiRoutes(app: Application): void {
 async function run(context: Request, slug: string): Promise<Response> {
   const { identity, routes } = context.var;
   const input = readRunInput(await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }));
-  requireRoles(identity, input);
+  // Messages and results of calls may be those of the log: `begin` requires the role for others (BEGIN-8).
+  for (const one of input.resume)
+    requireRole(identity, addressedBy(one).approvalId === null ? 'post' : 'approve');
   const { runFrames } = await import('./frames.ts'); // with the protocol's packages, which a start does not load
   const daemon = routes.daemon(context);
   const { agents } = await ask(daemon, 'agents', {});
@@ -48,11 +50,6 @@ async function run(context: Request, slug: string): Promise<Response> {
   nameUnused(context, [...input.unused, ...begun.unused]);
   nameUnknownMentions(context, begun.unknownMentions);
   return context.newResponse(response.body, response);
-}
-
-/** Messages and results of calls may be those of the log: `begin` requires the role for others (BEGIN-8). */
-function requireRoles(identity: Identity, { resume }: RunInput): void {
-  for (const one of resume) requireRole(identity, addressedBy(one).approvalId === null ? 'post' : 'approve');
 }
 
 function unknown(slug: string, agents: readonly { slug: string }[]): ParleyError {

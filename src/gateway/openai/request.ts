@@ -3,7 +3,7 @@ import { history } from '../../bus/contract.ts';
 import { type BroughtTools, clientToolsSchema, openAiPart, readDataUrl } from '../../conversation/index.ts';
 import { cut, type JsonRecord, ParleyError } from '../../kernel/index.ts';
 import { conversationOf, digest } from '../client-ids.ts';
-import { isEmpty, parsedBody, refusedField } from '../fields.ts';
+import { parsedBody, refusedField, unusedIn } from '../fields.ts';
 import { referenceOf, type SentFile, type SentPart, sentFile } from '../files.ts';
 
 /**
@@ -183,9 +183,7 @@ export function readChatRequest(body: unknown, from: Sender): ChatRequest {
     isRetry: Number(headers.retryCount ?? 0) > 0,
     stream: stream === true,
     includeUsage: stream_options?.include_usage === true,
-    unused: Object.entries(given).flatMap(([name, value]) =>
-      KNOWN.has(name) || isEmpty(value) ? [] : [name],
-    ),
+    unused: unusedIn(given, KNOWN),
   };
 }
 

@@ -147,8 +147,8 @@ class Attempt {
     watch.onEarlyEnd(() => sent.destroy());
     try {
       const answer = await answerTo(sent);
-      if (isSuccess(answer)) return { kind: 'body', body: answer };
       const { statusCode: status = 0 } = answer;
+      if (status >= 200 && status < 300) return { kind: 'body', body: answer };
       const headers = new Map(
         Object.entries(answer.headers).map(([name, value]) => [name, value?.toString() ?? '']),
       );
@@ -435,10 +435,6 @@ function headersOf({ url, headers, body }: HttpRequest): string[] {
   list.push('accept-encoding', 'identity'); // nothing decompresses the body
   list.push('content-length', String(bodyLength(body)));
   return list;
-}
-
-function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {
-  return statusCode >= 200 && statusCode < 300;
 }
 
 /**

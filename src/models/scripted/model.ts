@@ -1,12 +1,5 @@
 import { parse, stringify } from 'yaml';
-import type {
-  AnsweredCall,
-  Model,
-  ModelDelta,
-  ModelOutcome,
-  ModelRequest,
-  WireMessage,
-} from '../../agents/model-port.ts';
+import type { AnsweredCall, Model, ModelDelta, ModelRequest, WireMessage } from '../../agents/model-port.ts';
 import { type Entry, type MessageEntry, splitFailedAnswer } from '../../conversation/index.ts';
 import { inTime, isTimeout, sleep as realSleep } from '../../kernel/index.ts';
 import { answered, codeOf, failed, isRetryable, newestBefore, textOf } from './function-model.ts';
@@ -56,7 +49,10 @@ export function createScriptedModel(script: Script, options: ScriptedModelOption
     async call(request, { signal, onDelta }) {
       const choice = chooseInTime(script, request, errors.get(request.hash) ?? 0);
       if (choice === 'late') return failed('TIMEOUT', TOO_SLOW, false, '');
-      if (choice === null) return noRule(script, request);
+      if (choice === null) {
+        const message = `No rule of ${script.file} fits what ${request.agent} was asked. Add one without \`when\` at the end.`;
+        return failed('NO_RULE', message, false);
+      }
       const streamed = await streamAnswer(choice, { signal, onDelta, sleep });
       if (signal.aborted) return { kind: 'aborted', partial: { content: streamed.text, reasoning: '' } };
       const { error } = choice.rule.reply;
@@ -87,7 +83,8 @@ type Listener = Parameters<Model['call']>[1] & Required<ScriptedModelOptions>;
 /** Streams the answer as deltas; stops on abort. */
 async function streamAnswer(choice: Choice, { signal, onDelta, sleep }: Listener) {
   const { reply } = choice.rule;
-  const words = hasText(reply) ? piecesOf(filled(reply.text, choice)) : [];
+  const hasText = !reply.error || (reply.error.afterText ?? reply.text !== '');
+  const words = hasText ? piecesOf(filled(reply.text, choice)) : [];
   const toolCalls: AnsweredCall[] = reply.error
     ? []
     : reply.tool_calls.map((call, position) => ({
@@ -123,18 +120,9 @@ function filledArguments(written: ReplyData['tool_calls'][number]['arguments'], 
   return choice.rule.reply.verbatim ? written : fillJson(written, choice.values);
 }
 
-function hasText({ error, text }: ReplyData): boolean {
-  return !error || (error.afterText ?? text !== '');
-}
-
 /** Words, each with the space after it. */
 function piecesOf(text: string): string[] {
   return text === '' ? [] : text.split(/(?<=\s)(?=\S)/);
-}
-
-function noRule(script: Script, request: ModelRequest): ModelOutcome {
-  const message = `No rule of ${script.file} fits what ${request.agent} was asked. Add one without \`when\` at the end.`;
-  return failed('NO_RULE', message, false);
 }
 
 /**
@@ -266,14 +254,15 @@ function isAnswer(entry: Entry): entry is MessageEntry {
 }
 
 function replyOf({ content, tool_calls: calls = [], finishReason }: MessageEntry) {
-  const { text, error } = failureIn(content ?? '');
+  const { text, failure } = splitFailedAnswer(content ?? '');
   const reason = finishReason ?? (calls.length > 0 ? 'tool_calls' : 'stop');
   const isUsual = reason === (calls.length > 0 ? 'tool_calls' : 'stop') && (text !== '' || calls.length > 0);
   return {
     verbatim: true,
     ...(text === '' ? {} : { text }),
     ...(calls.length === 0 ? {} : { tool_calls: calls.map(({ function: called }) => callOf(called)) }),
-    ...(error ? { error } : isUsual ? {} : { finishReason: reason }),
+    // This status is not retried.
+    ...(failure ? { error: { ...failure, status: 400 } } : isUsual ? {} : { finishReason: reason }),
   };
 }
 
@@ -291,10 +280,4 @@ function asObject(text: string): object | null {
   } catch {
     return null;
   }
-}
-
-/** An entry of a failed call: its partial text, and the failure on its last line. */
-function failureIn(content: string) {
-  const { text, failure } = splitFailedAnswer(content);
-  return failure ? { text, error: { ...failure, status: 400 } } : { text }; // This status is not retried.
 }

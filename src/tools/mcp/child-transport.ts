@@ -108,7 +108,9 @@ export class ChildTransport implements Transport {
       child.once('close', over);
       child.once('exit', () => {
         if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL'); // CHILD-TRANSPORT-2
-        const pipes = setTimeout(() => destroyPipes(child), PIPES_GRACE_MS); // CHILD-TRANSPORT-3
+        const pipes = setTimeout(() => {
+          for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.destroy();
+        }, PIPES_GRACE_MS); // CHILD-TRANSPORT-3
         child.once('close', () => clearTimeout(pipes));
       });
       child.on('error', (error) => {
@@ -165,8 +167,4 @@ export class ChildTransport implements Transport {
     }
     await this.#ended;
   }
-}
-
-function destroyPipes(child: ChildProcess): void {
-  for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.destroy();
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { history } from '../../../bus/contract.ts';
 import { openAiPart } from '../../../conversation/index.ts';
 import { cut, isRecord } from '../../../kernel/index.ts';
-import { isEmpty, parsedBody, refusedField } from '../../fields.ts';
+import { isEmpty, parsedBody, refusedField, unusedIn } from '../../fields.ts';
 import { type ChatRequest, readChatRequest, type Sender } from '../request.ts';
 
 /**
@@ -103,7 +103,7 @@ export function readResponseRequest(body: unknown, from: Sender): ResponseReques
     { ...from, named: (path) => namedIn(all, path) },
   );
   return {
-    chat: { ...chat, unused: unusedOf(given) },
+    chat: { ...chat, unused: unusedIn(given, KNOWN) },
     previous: previous || (isNamed ? null : referred),
     isInBackground: given.background === true,
     meta: {
@@ -124,10 +124,6 @@ function formatOf(format: { readonly type: string } | null | undefined): unknown
   if (format?.type !== 'json_schema') return format;
   const { type, ...schema } = format;
   return { type, json_schema: schema };
-}
-
-function unusedOf(given: Readonly<Record<string, unknown>>): string[] {
-  return Object.entries(given).flatMap(([name, value]) => (KNOWN.has(name) || isEmpty(value) ? [] : [name]));
 }
 
 interface ChatMessage {

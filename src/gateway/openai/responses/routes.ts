@@ -86,8 +86,9 @@ export function addResponsesRoutes(app: Application, starter: Starter): void {
     return context.json(responseOf(after.facts, after.outcome));
   });
   app.get('/v1/conversations/:id', async (context) => {
-    const { conversation, first } = await conversationIn(context);
-    return context.json(conversationObject(conversation, first));
+    const { conversation: id, first } = await conversationIn(context);
+    const created = first ? Math.floor(Date.parse(first.createdAt) / 1_000) : 0;
+    return context.json({ id, object: 'conversation', created_at: created, metadata: {} });
   });
   app.get('/v1/conversations/:id/items', async (context) => {
     const { conversation } = await conversationIn(context);
@@ -205,11 +206,6 @@ async function conversationIn(context: Request) {
   const conversation = conversationOf(context.req.param('id') ?? '');
   const { entries } = await ask(daemonOf(context), 'entries', { conversation, from: 0, limit: 1 });
   return { conversation, first: entries[0] };
-}
-
-function conversationObject(id: string, first: Entry | undefined): object {
-  const created = first ? Math.floor(Date.parse(first.createdAt) / 1_000) : 0;
-  return { id, object: 'conversation', created_at: created, metadata: {} };
 }
 
 const MOST_ITEMS = 100;
