@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
@@ -78,6 +78,13 @@ describe('init', () => {
     const ran = await init(directory, 'there');
     expect(ran.code).toBe(2);
     expect(ran.err).toContain('is not a folder that can be read');
+  });
+
+  it('init says which folder cannot be written', async () => {
+    const directory = await newFolder();
+    await symlink('/none/at/all', join(directory, 'link'));
+    const ran = await init(directory, 'link');
+    expect([ran.code, ran.err]).toEqual([2, expect.stringContaining('link cannot be written: E')]);
   });
 
   it('init refuses a template that does not exist and names those that do', async () => {

@@ -3,7 +3,7 @@ import { constants, copyFile, mkdir, readdir, readFile, writeFile } from 'node:f
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { ParleyError } from '../../../client/index.ts';
-import { PACKAGE, VERSION } from '../../../kernel/index.ts';
+import { messageOf, PACKAGE, VERSION } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { quoted } from '../../options/options.ts';
 import { ask } from '../../output/terminal.ts';
@@ -77,7 +77,12 @@ async function createProject(directory: string, template: Template): Promise<Pro
     });
   }
   const files: string[] = [];
-  for (const part of ['common', template]) files.push(...(await copyTemplate(part, directory)));
+  for (const part of ['common', template]) {
+    const copied = copyTemplate(part, directory).catch((error: unknown) => {
+      throw new ParleyError('USAGE', `${directory} cannot be written: ${messageOf(error)}`, { cause: error });
+    });
+    files.push(...(await copied));
+  }
   if (existsSync(join(directory, 'package.json'))) await completePackage(join(directory, 'package.json'));
   else files.push(await writePackage(directory));
   return { directory, template, files: files.sort() };
