@@ -56,7 +56,10 @@ export function createApplication(options: ApplicationOptions): Application {
   const { getPath } = app; // as an option, it has no effect beside `strict: false`
   const pathOf = (...request: Parameters<typeof getPath>) => withoutPlace(getPath(...request));
   Object.assign(app, { getPath: pathOf });
-  app.onError((error, context) => failure(error, context, options));
+  app.onError((error, context) => {
+    const shown = publicErrorOf(error, (fault) => options.onFault(fault, context.req.path));
+    return refuse(context, httpStatus(shown.code, options.wire.statusOf), shown);
+  });
   app.notFound((context) =>
     refuse(context, 404, refusal('NOT_FOUND', `there is nothing at ${context.req.path}`, PATHS_HINT)),
   );
@@ -84,7 +87,10 @@ export function createApplication(options: ApplicationOptions): Application {
   addExportRoute(app, routes);
   addFileRoutes(app, routes);
   addEventRoutes(app, options);
-  addMetricsRoute(app, options);
+  app.get('/metrics', async (context) => {
+    const text = exposition(await options.daemon().measure());
+    return context.body(text, 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' });
+  });
   addOpenAiRoutes(app);
   addAgUiRoutes(app);
   addA2aRoutes(app);
@@ -179,11 +185,6 @@ function wrongMethod(context: Request, methods: readonly string[]): Response {
   return refused;
 }
 
-function failure(error: Error, context: Request, options: ApplicationOptions): Response {
-  const shown = publicErrorOf(error, (fault) => options.onFault(fault, context.req.path));
-  return refuse(context, httpStatus(shown.code, options.wire.statusOf), shown);
-}
-
 /** In the error format of the route's protocol. */
 function refuse(context: Request, status: number, refused: Refusal): Response {
   const answer = OPENAI_PATHS.test(context.req.path)
@@ -194,14 +195,7 @@ function refuse(context: Request, status: number, refused: Refusal): Response {
   return answer;
 }
 
-/** `/metrics` in the text format of Prometheus, version 0.0.4. */
-function addMetricsRoute(app: Application, routes: RouteContext): void {
-  app.get('/metrics', async (context) => {
-    const text = exposition(await routes.daemon().measure());
-    return context.body(text, 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' });
-  });
-}
-
+/** The text format of Prometheus, version 0.0.4. */
 function exposition(measurements: Measurements): string {
   const lines = measurements.flatMap(({ name, help, type, samples }) => [
     `# HELP ${name} ${escaped(help)}`,

@@ -420,8 +420,15 @@ class AgentRequests implements A2ARequestHandler {
     }
   }
 
+  /** Maps refusals to the protocol's errors. The message keeps the documented code. */
   #fault(error: unknown): Error {
-    return faultOf(error, this.#faults);
+    if (error instanceof A2AError) return error;
+    const { onFault, statusOf } = this.#faults;
+    const shown = publicErrorOf(error, onFault);
+    const { code } = shown;
+    const isOurs = httpStatus(code, statusOf) >= 500; // another request cannot avoid it
+    const Fault = CLASSES[code] ?? (isOurs ? A2AError : RequestMalformedError);
+    return new Fault({ message: errorText(shown), cause: error, metadata: { code } });
   }
 
   /** Checks what every request may name. The card has no tenant: what is meant for another agent's must not act here. */
@@ -488,13 +495,3 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
   CONTENT_NOT_SUPPORTED: ContentTypeNotSupportedError,
   PUSH_NOT_SUPPORTED: PushNotificationNotSupportedError,
 };
-
-/** Maps refusals to the protocol's errors. The message keeps the documented code. */
-function faultOf(error: unknown, { onFault, statusOf }: Faults): Error {
-  if (error instanceof A2AError) return error;
-  const shown = publicErrorOf(error, onFault);
-  const { code } = shown;
-  const isOurs = httpStatus(code, statusOf) >= 500; // another request cannot avoid it
-  const Fault = CLASSES[code] ?? (isOurs ? A2AError : RequestMalformedError);
-  return new Fault({ message: errorText(shown), cause: error, metadata: { code } });
-}

@@ -33,10 +33,23 @@ export async function wholeCompletion(completion: Completion, reply: AsyncIterab
   let content = '';
   let calls: readonly CallersCall[] = [];
   for await (const said of reply) {
+    if (said.kind === 'failed') throw asError(said.refusal);
     if (said.kind === 'text') content += said.text;
-    else if (said.kind === 'calls') calls = said.calls;
-    else if (said.kind === 'end') return whole(completion, { content, calls }, said);
-    else throw asError(said.refusal);
+    if (said.kind === 'calls') calls = said.calls;
+    if (said.kind !== 'end') continue;
+    const called = calls.length > 0 && { tool_calls: calls.map(calledTool) };
+    const message = {
+      role: 'assistant',
+      content: called ? content || null : content,
+      refusal: null,
+      ...called,
+    };
+    return {
+      ...completion,
+      object: 'chat.completion',
+      choices: [{ index: 0, message, logprobs: null, finish_reason: said.reason }],
+      ...(said.usage && { usage: usageOf(said.usage) }),
+    };
   }
   throw stopping();
 }
@@ -46,26 +59,6 @@ export function stopping(): ParleyError {
   return new ParleyError('STOPPING', 'the daemon stops; the log will have the answer', {
     hint: 'ask again later',
   });
-}
-
-function whole(
-  completion: Completion,
-  { content, calls }: { readonly content: string; readonly calls: readonly CallersCall[] },
-  { reason, usage }: Extract<Said, { kind: 'end' }>,
-): object {
-  const called = calls.length > 0 && { tool_calls: calls.map(calledTool) };
-  const message = {
-    role: 'assistant',
-    content: called ? content || null : content,
-    refusal: null,
-    ...called,
-  };
-  return {
-    ...completion,
-    object: 'chat.completion',
-    choices: [{ index: 0, message, logprobs: null, finish_reason: reason }],
-    ...(usage && { usage: usageOf(usage) }),
-  };
 }
 
 function calledTool({ asked, place, tool: name, arguments: given }: CallersCall) {
