@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VERBS } from '../../src/bus/index.ts';
 import type { NatsConnection } from '../../src/bus/nats/index.ts';
@@ -140,7 +141,18 @@ const HTTP_CASES: readonly HttpCase[] = [
   a2a('SendMessage', 'post', { message: message('hello') }),
   a2a('GetTask', 'read', { id: 'none' }),
   a2a('ListTasks', 'read', {}),
-  agUi('post', { messages: [{ id: 'm', role: 'user', content: 'Hello' }] }),
+  // A new message for each caller: one that the thread has needs no role to post (BEGIN-8).
+  agUi('post', {
+    messages: [
+      {
+        role: 'user',
+        content: 'Hello',
+        get id() {
+          return randomUUID();
+        },
+      },
+    ],
+  }),
   mcp('read', 'tools/list', {}),
   ...Object.entries(MCP_TOOLS).map(([name, needs]) =>
     mcp(needs, 'tools/call', { name, arguments: argumentsOf(name) }),
