@@ -633,12 +633,18 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await field.fill('{"path": "@project/b.md", "content": ');
     expect(await run.isDisabled()).toBe(true);
     await field.fill('{"path": "@project/b.md", "content": 7}');
+    const readOn = async () => {
+      await card.getByRole('button', { name: 'Read on to answer' }).tap();
+      await card.locator('.read-on').waitFor({ state: 'detached' });
+    };
+    await readOn();
     await run.click();
     expect(await textOf(page.getByRole('alert'))).toMatch(/with these arguments: fs_write: .*content/);
     await field.fill('{"path": "@project/b.md", "content": "B"}');
     const proposal =
       /content\s+B\s[\s\S]*as asked for, before the change\s+path "@project\/a\.md"\s+content\s+# A/;
     await expect.poll(() => textOf(card.locator('.whole-call'))).toMatch(proposal);
+    await readOn(); // it is another file
     await run.click();
     await message(page, 'Noted:').waitFor();
     expect(await readFile(join(stage.project.root, 'project/b.md'), 'utf8')).toBe('B');
@@ -690,11 +696,32 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       await card.getByLabel('New path').fill('@project/terms.md');
       await card.getByLabel('New content').fill('net 7\n');
       await expect.poll(shown).toEqual(['removed: net 30', 'added: net 7']);
+      await card.getByRole('button', { name: 'Read on to answer' }).click(); // it is another file
+      await card.locator('.read-on').waitFor({ state: 'detached' });
       await run.click();
       await message(page, 'Noted:').waitFor();
       expect(await readFile(join(stage.project.root, 'project/terms.md'), 'utf8')).toBe('net 7\n');
     },
   );
+
+  it('another file in edited arguments is overwritten only once its difference was in sight', async () => {
+    const file = join(stage.project.root, 'project/hours.md');
+    await writeFile(file, 'open\n'.repeat(80));
+    const page = await stage.begin('unseen', 'overwrite');
+    const card = page.locator('.ask-card');
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    await card.getByLabel('New path').fill('@project/hours.md');
+    const run = card.getByRole('button', { name: 'Run with these arguments' });
+    await expect.poll(() => card.locator('.diff', { hasText: 'open' }).count()).toBe(1);
+    await card.getByRole('button', { name: 'Read on to answer' }).waitFor();
+    await run.click();
+    await expect.poll(() => isInWindow(card.locator('.call-end'))).toBe(true);
+    expect(await readFile(file, 'utf8')).toMatch(/^open/);
+    await card.locator('.read-on').waitFor({ state: 'detached' });
+    await run.click();
+    await message(page, 'Noted:').waitFor();
+    expect(await readFile(file, 'utf8')).not.toMatch(/^open/);
+  });
 
   it('an approval of a difference that does not hold any more is refused, and the new difference is shown', async () => {
     const file = join(stage.project.root, 'project/terms.md');

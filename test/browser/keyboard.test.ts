@@ -155,9 +155,9 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await page.mouse.click(5, 5);
     await page.keyboard.press('Escape');
     await page.locator('.answer-panel').waitFor({ state: 'detached' });
-    expect(await here()).toBe(next);
+    await expect.poll(here).toBe(next);
     await page.keyboard.press('ArrowDown');
-    expect(await here()).toContain('number 10.');
+    await expect.poll(here).toContain('number 10.');
     await page.reload();
     await message(page, 'Noted: number 11.').last().waitFor();
     await page.locator('.thread').hover();

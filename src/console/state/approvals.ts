@@ -4,7 +4,6 @@ import { answeredFirst } from '../../conversation/log/words.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { keepDraft, readDraft } from '../api/browser.ts';
 import { type ApprovalAnswer, isRetryable, RequestError, requests } from '../api/requests.ts';
-import type { ConversationRow } from '../model/answers.ts';
 import { pretty, shortLine } from '../model/format.ts';
 import type { InboxItem } from '../model/list/inbox.ts';
 import type { Approval, Call, Question } from '../model/thread/calls.ts';
@@ -72,8 +71,9 @@ export function answerQuestion(
   { call, agent }: Question,
   content: string,
 ): Promise<AnswerOutcome> {
-  const isRead = (row: ConversationRow) => row.id === conversation && !isNew(row);
-  const read = conversation === opened.value?.id ? [] : rows.value.filter(isRead);
+  const read = rows.value.filter(
+    (row) => row.id === conversation && row.id !== opened.value?.id && !isNew(row),
+  );
   return answering(conversation, call, async () => {
     const about = { to: [agent], replyTo: wireCallId(call.place), ...sender() };
     const { index } = await requests.post(conversation, { id: crypto.randomUUID(), content, ...about });

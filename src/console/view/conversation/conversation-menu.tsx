@@ -33,9 +33,7 @@ export function RowMenu() {
     <Dialog key={row.id} class="row-menu" label={`Conversation ${row.title ?? row.id}`} onClose={onClose}>
       {(close) => (
         <>
-          <h2>
-            <bdi>{row.title ?? row.id}</bdi>
-          </h2>
+          <h2 dir="auto">{row.title ?? row.id}</h2>
           <div class="buttons">
             <Actions id={row.id} then={closing(close)} isRenaming />
             <Button onClick={close}>Close</Button>

@@ -92,8 +92,8 @@ export function useVirtualList(options: {
   const { kept, count } = options;
   const placesOf = useCallback(
     (range: Range) => {
-      const others = kept.filter((place) => place >= 0 && place < count);
-      return [...new Set([...defaultRangeExtractor(range), ...others])].sort((a, b) => a - b);
+      const places = new Set([...defaultRangeExtractor(range), ...kept]);
+      return [...places].filter((place) => place >= 0 && place < count).sort((a, b) => a - b);
     },
     [kept.join(), count],
   );

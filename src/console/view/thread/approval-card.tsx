@@ -37,7 +37,8 @@ export function ApprovalCard(props: ApprovalProps) {
   const change = useChange(call, approval, answering);
   const [end, setEnd] = useState<Element | null>(null);
   const [start, setStart] = useState<Element | null>(null);
-  const [isEndSeen, isStartSeen] = [useIsSeen(end, SIGHT_MS), useIsSeen(start, 0)];
+  const { path } = argumentsOf({ ...call, arguments: change.of }); // another file is read anew
+  const [isEndSeen, isStartSeen] = [useIsSeen(end, SIGHT_MS, path), useIsSeen(start, 0)];
   const isSeen = isStartSeen === false ? false : isEndSeen;
   const readOn = () => {
     change.accept();
@@ -45,7 +46,7 @@ export function ApprovalCard(props: ApprovalProps) {
   };
   const guard = (event: Event) => {
     const button = event.target as Element;
-    const isUnread = isSeen === false && button.closest('.choices > .decide');
+    const isUnread = isSeen === false && button.closest('.choices > .decide, .edit-arguments .primary');
     if (!isUnread && !(change.isOutdated && button.closest('.primary'))) return;
     event.stopPropagation();
     event.preventDefault();
@@ -98,9 +99,10 @@ const RAN = 'The daemon ended while this call was running. It may have taken eff
 const SIGHT_MS = 200;
 
 /** Whether the beginning or the end of what would run was in sight for so long; null: not known yet. */
-function useIsSeen(end: Element | null, ms: number): boolean | null {
+function useIsSeen(end: Element | null, ms: number, path?: unknown): boolean | null {
   const [isSeen, see] = useState<boolean | null>(null);
   useEffect(() => {
+    see(null);
     if (!end) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const look = ([last]: readonly IntersectionObserverEntry[]) => {
@@ -115,7 +117,7 @@ function useIsSeen(end: Element | null, ms: number): boolean | null {
       watcher.disconnect();
       clearTimeout(timer);
     };
-  }, [end]);
+  }, [end, path]);
   return isSeen;
 }
 
