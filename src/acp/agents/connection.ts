@@ -125,12 +125,8 @@ export class AgentConnection {
       });
     }
     if (this.ended.aborted) {
-      const why = this.#endedFor;
-      const how =
-        why === null
-          ? `ended in the middle of a turn${said}`
-          : `was ended in the middle of this turn: ${why}`;
-      return new ParleyError('ACP_AGENT_ENDED', `${name} ${how}`, {
+      const why = this.#endedFor === null ? said : `: ${this.#endedFor}`;
+      return new ParleyError('ACP_AGENT_ENDED', `${name} ended in the middle of a turn${why}`, {
         hint: 'post again: it is started anew, and its session continues',
         cause: error,
       });
