@@ -41,7 +41,7 @@ describe('the lanes of a conversation', () => {
     expect(summaryOf(failed)).toBe('1 agent, 2 turns, 1 failed turn');
   });
 
-  it('N1: lanes begin and end at their entries, and open ones end with the log', () => {
+  it('LANES-1: lanes begin and end at their entries, and open ones end with the log', () => {
     expect(lanes.agents).toEqual(['pm', 'dev']);
     expect(spans(PEOPLE, 'post')).toEqual([[at(1), at(1)]]);
     expect(spans('pm', 'turn')).toEqual([
@@ -54,7 +54,7 @@ describe('the lanes of a conversation', () => {
     expect(spans('dev', 'turn')).toEqual([[at(23), at(25)]]);
   });
 
-  it('N1: what waits ends with a turn that is stopped meanwhile', () => {
+  it('LANES-1: what waits ends with a turn that is stopped meanwhile', () => {
     const call = { index: 1, position: 0 };
     const stopped = lanesOf(
       logOf(
@@ -74,7 +74,7 @@ describe('the lanes of a conversation', () => {
     ]);
   });
 
-  it('N1: in a copy, what was open ends with what was copied, however late the copy was made', () => {
+  it('LANES-1: in a copy, what was open ends with what was copied, however late the copy was made', () => {
     const copy = logOf(
       begin('pm'), // 1
       calling('pm', 'shell'), // 2
@@ -92,14 +92,14 @@ describe('the lanes of a conversation', () => {
     ]);
   });
 
-  it('N1: a turn that continues after a crash is one turn from its beginning', () => {
+  it('LANES-1: a turn that continues after a crash is one turn from its beginning', () => {
     const crashed = lanesOf(
       logOf(begin('pm'), begin('pm', { after: 30, resumed: true }), end('pm', 'completed', 1)),
     );
     expect(crashed.spans.map(({ kind, from, to }) => [kind, from, to])).toEqual([['turn', at(1), at(32)]]);
   });
 
-  it('N2: a model call lies within its turn, whatever its duration says', () => {
+  it('LANES-2: a model call lies within its turn, whatever its duration says', () => {
     expect(spans('dev', 'call')).toEqual([[at(23), at(25)]]);
   });
 
@@ -165,7 +165,7 @@ describe('the scale of time', () => {
     .record({ from: fc.nat(100_000), length: fc.nat(5_000) })
     .map(({ from, length }): Interval => ({ from, to: from + length }));
 
-  it('X1: a later moment is never left of an earlier one, and the scale is between 0 and 1', () => {
+  it('TIME-SCALE-1: a later moment is never left of an earlier one, and the scale is between 0 and 1', () => {
     fc.assert(
       fc.property(fc.array(interval), fc.nat(110_000), fc.nat(110_000), (intervals, one, two) => {
         const scale = timeScale(intervals);
@@ -185,7 +185,7 @@ describe('the scale of time', () => {
     expect([scale.worked, scale.at(7.5), scale.at(15)]).toEqual([15, 0.5, 1]);
   });
 
-  it('X2: all long pauses have the same width', () => {
+  it('TIME-SCALE-2: all long pauses have the same width', () => {
     const widthOf = (length: number) =>
       timeScale([
         { from: 0, to: 1_000 },
