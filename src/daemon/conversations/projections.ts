@@ -40,7 +40,7 @@ const NO_NEWS: ReadonlySet<Entry['type']> = new Set([
   'session-set',
 ]);
 
-/** Whether somebody who reads the conversation now and then has not seen all with the entry before. */
+/** Whether it makes the conversation unread again for a person who had read it. */
 const isNews = (entry: Entry): boolean =>
   !NO_NEWS.has(entry.type) &&
   !(entry.type === 'message' && entry.role === 'tool') &&

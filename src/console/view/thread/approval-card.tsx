@@ -98,7 +98,7 @@ const RAN = 'The daemon ended while this call was running. It may have taken eff
 
 const SIGHT_MS = 200;
 
-/** Whether the beginning or the end of what would run was in sight for so long; null: not known yet. */
+/** Whether the beginning or the end of what would run was in sight for so long; null: not known yet, as for another `path`. */
 function useIsSeen(end: Element | null, ms: number, path?: unknown): boolean | null {
   const [isSeen, see] = useState<boolean | null>(null);
   useEffect(() => {
