@@ -44,7 +44,7 @@ const NO_NEWS: ReadonlySet<Entry['type']> = new Set([
 const isNews = (entry: Entry): boolean =>
   !NO_NEWS.has(entry.type) &&
   !(entry.type === 'message' && entry.role === 'tool') &&
-  !(entry.type === 'turn-ended' && entry.outcome === 'completed');
+  !(entry.type === 'turn-ended' && ['completed', 'waiting'].includes(entry.outcome));
 
 export function rowOf(id: string, state: ConversationState, entries: readonly Entry[]): ConversationRow {
   const newest = entries.findLastIndex(isNews);

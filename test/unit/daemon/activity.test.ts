@@ -170,6 +170,7 @@ describe('the activity of a conversation', () => {
     ['a call that begins', { type: 'tool-started', call: { index: 1, position: 0 } }, false],
     ['the result of a call', { type: 'message', role: 'tool', content: 'done' }, false],
     ['the end of a turn that completed', ended('completed'), false],
+    ['a turn that waits', ended('waiting'), false],
     ['the end of a turn that failed', ended('failed'), true],
     ['a call that waits for a person', { type: 'approval-requested', approvalId: 'a' }, true],
     ['what an agent says', { type: 'message', role: 'assistant', content: 'Done.' }, true],
