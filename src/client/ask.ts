@@ -2,7 +2,6 @@ import type { z } from 'zod';
 import {
   type CallersCall,
   type ClientTool,
-  createTurnWatch,
   type Entry,
   type EntryOf,
   type FilePart,
@@ -14,6 +13,7 @@ import {
   Roots,
   stoppedAmong,
   stoppedRefusal,
+  TurnWatch,
   turnInputOf,
   wireCallId,
 } from '../conversation/index.ts';
@@ -147,7 +147,7 @@ class Exchange {
   readonly #roots = new Roots();
   readonly #calls = new OpenCalls();
   /** Observes what the post caused. */
-  readonly watch = createTurnWatch(this.#calls);
+  readonly watch = new TurnWatch(this.#calls);
   /** The turns that the post started. */
   readonly #own = new Set<string>();
   /** The agents that have not read it. */

@@ -4,7 +4,7 @@ import { splitFailedAnswer } from '../log/model-failure.ts';
 import { isOfAPerson } from '../state/people.ts';
 import type { LiveArrival, LiveChunk, Received } from './live-text.ts';
 import { type CallersCall, type OpenCall, OpenCalls } from './open-calls.ts';
-import { createTurnWatch, type TurnInput, type TurnWatch, turnInputOf } from './turn-watch.ts';
+import { type TurnInput, TurnWatch, turnInputOf } from './turn-watch.ts';
 
 /**
  * The effects of one or more posts as steps, from the log and the live text. Each protocol renders the steps.
@@ -140,7 +140,7 @@ const newTexts = () => ({ text: new IncrementalText(), reasoning: new Incrementa
 export class Progress {
   readonly #options: ProgressOptions;
   readonly #calls = new OpenCalls();
-  readonly #watch: TurnWatch = createTurnWatch(this.#calls);
+  readonly #watch = new TurnWatch(this.#calls);
   readonly #utterances = new Utterances();
   /** Posts that no turn has processed yet. */
   readonly #untaken: Set<number>;
