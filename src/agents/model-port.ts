@@ -1,12 +1,4 @@
-import type {
-  AnswerSoFar,
-  Block,
-  FilePart,
-  ReportedCall,
-  SentPrompt,
-  Usage,
-  ViewMessage,
-} from '../conversation/index.ts';
+import type { Answer, AnswerSoFar, Block, FilePart, ViewMessage } from '../conversation/index.ts';
 import type { ToolDefinition } from './tool-port.ts';
 
 export type { Block, OpaqueFields } from '../conversation/index.ts';
@@ -103,22 +95,10 @@ export interface AnsweredCall {
   readonly arguments: string;
 }
 
-export interface ModelAnswer {
-  readonly content: string | null;
-  /** Files that it names: stored, with what is known of them before the daemon looks (PARTS-3). */
-  readonly files?: readonly FilePart[];
-  readonly reasoning?: string;
+/** An answer as the adapter has it. Files that it names are stored, with what is known of them before the daemon looks (PARTS-3). */
+export interface ModelAnswer
+  extends Omit<Answer, 'toolCalls' | 'blocks' | 'typed' | 'id' | 'fullOutputPath'> {
   readonly toolCalls: readonly AnsweredCall[];
-  readonly usage?: Usage;
-  /** The model that answered, as reported by the provider. */
-  readonly model?: string;
-  readonly finishReason?: string;
-  /** The session to send with the next request. */
-  readonly sessionId?: string;
-  /** Calls that an agent in another process made by itself. */
-  readonly reported?: readonly ReportedCall[];
-  /** What the session of a coding agent was told before it. */
-  readonly prompt?: SentPrompt;
   /** Set if something of it is for this model only: the order of its texts and calls, with what is opaque in them. */
   readonly blocks?: readonly Block[];
 }

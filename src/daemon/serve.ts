@@ -80,7 +80,9 @@ export async function serve({
     onUnread: (unread) => posts.flood.skip(unread),
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition: onPositionOf(runtime),
-    onSkip: (isElsewhere) => runtime.progress.skips(isElsewhere),
+    onSkip: (isElsewhere) => {
+      runtime.progress.isElsewhere = isElsewhere;
+    },
     onBegin: () => workers.cutDeletions(),
   };
   const work = { workers, api, watchers, runtime, ingress, leaving: stopping.signal };

@@ -59,13 +59,16 @@ export interface Answer {
   readonly reasoning?: string;
   readonly toolCalls: readonly ToolCall[];
   readonly usage?: Usage;
+  /** As reported by the provider. */
   readonly model?: string;
   /** As `finishReasonOf` returns it. */
   readonly finishReason?: string;
   /** The session that the agent wants in its next requests. */
   readonly sessionId?: string;
   readonly blocks?: Blocks;
+  /** Calls that an agent in another process made by itself. */
   readonly reported?: readonly ReportedCall[];
+  /** What the session of a coding agent was told before it. */
   readonly prompt?: SentPrompt;
   /** Set if it is the last of a turn that has a schema. */
   readonly typed?: TypedAnswer;

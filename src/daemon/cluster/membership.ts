@@ -6,6 +6,7 @@ import {
   type PeerHandlers,
   type PeerRequestOf,
   type SharedIngress,
+  type Sharing,
 } from '../../bus/index.ts';
 import type { LiveArrival } from '../../conversation/index.ts';
 import { type Log, messageOf, ParleyError, refusal, sizeOf, sleep } from '../../kernel/index.ts';
@@ -62,6 +63,7 @@ export class Membership {
   readonly ownership: Ownership;
   readonly daemon: string;
   readonly #parts: MembershipParts;
+  readonly #sharing: Sharing;
   readonly #freezes: FreezeWatch;
   #work: MemberWork | null = null;
   #monitor: PeerMonitor | null = null;
@@ -75,6 +77,7 @@ export class Membership {
   constructor(parts: MembershipParts) {
     this.#parts = parts;
     this.daemon = parts.daemon;
+    this.#sharing = parts.bus.share(parts.daemon);
     this.#freezes = new FreezeWatch(parts.failureTimeoutMs / 2, (frozenMs) => this.#resumed(frozenMs));
     this.ownership = new ClaimingOwner({
       daemon: parts.daemon,
@@ -88,7 +91,7 @@ export class Membership {
 
   /** Follows a conversation, whichever daemon publishes it. */
   readonly follow: Follow = (conversation, tell) =>
-    this.#parts.bus.share(this.#parts.daemon).follow(conversation, {
+    this.#sharing.follow(conversation, {
       entries: (entries) => tell({ kind: 'entries', entries }),
       live: (agent, chunk) => tell({ kind: 'live', agent, chunk }),
     });
@@ -107,7 +110,7 @@ export class Membership {
     const { daemon, bus, logs, failureTimeoutMs, fingerprint, log } = this.#parts;
     this.#work = work;
     const { workers, runtime, ingress, leaving } = work;
-    const { peers, startIngress } = sharingOf(bus, daemon);
+    const { peers } = this.#sharing;
     const monitor = new PeerMonitor({
       daemon,
       peers,
@@ -143,7 +146,7 @@ export class Membership {
     monitor.start();
     await sleep(GREETING_MS);
     if (ingress.isReplay && monitor.others.length > 0) throw replayBesideOthers(monitor.others.length);
-    this.#ingress = await startIngress({
+    this.#ingress = await this.#sharing.startIngress({
       ...ingress,
       daemon,
       failureTimeoutMs,
@@ -234,14 +237,13 @@ export class Membership {
     const { responsive = [] } = this.#monitor ?? {};
     const next = responsive[Math.floor(Math.random() * responsive.length)];
     const message: PeerRequestOf<'released'> = { conversation, claim };
-    if (next) this.#parts.bus.share(this.#parts.daemon).peers.tell(next, 'released', message);
+    if (next) this.#sharing.peers.tell(next, 'released', message);
   };
 
   leave(): void {
-    const { bus, daemon } = this.#parts;
     this.#freezes.stop();
     this.#monitor?.stop();
-    bus.share(daemon).peers.tellAll('left', { daemon } satisfies PeerRequestOf<'left'>);
+    this.#sharing.peers.tellAll('left', { daemon: this.daemon } satisfies PeerRequestOf<'left'>);
   }
 
   async #mayAct(conversation: string, signal: AbortSignal): Promise<boolean> {
@@ -299,11 +301,6 @@ export class Membership {
       log.error({ conversation, error: messageOf(error) }, 'a dead letter could not be stored');
     }
   }
-}
-
-function sharingOf(bus: Bus, daemon: string) {
-  const sharing = bus.share(daemon);
-  return { peers: sharing.peers, startIngress: sharing.startIngress.bind(sharing) };
 }
 
 function replayBesideOthers(others: number): ParleyError {

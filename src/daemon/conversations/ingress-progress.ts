@@ -13,7 +13,8 @@ import { isCovered } from '../../persistence/index.ts';
 export class IngressProgress {
   /** Every post up to here is settled. */
   #settled: StreamPosition | null;
-  #isElsewhere: (position: StreamPosition) => boolean = () => false;
+  /** Another store settled this post: it is not delivered here, except by `--replay`. */
+  isElsewhere: (position: StreamPosition) => boolean = () => false;
   /** By conversation: its newest durable post, while that is after `#settled`. */
   readonly #taken = new Map<string, StreamPosition>();
 
@@ -26,15 +27,6 @@ export class IngressProgress {
     const known = this.#taken.get(conversation);
     if (known?.stream === position.stream && known.sequence > position.sequence) return;
     this.#taken.set(conversation, position);
-  }
-
-  skips(isElsewhere: (position: StreamPosition) => boolean): void {
-    this.#isElsewhere = isElsewhere;
-  }
-
-  /** Another store settled this post: it is not delivered here, except by `--replay`. */
-  isElsewhere(position: StreamPosition): boolean {
-    return this.#isElsewhere(position);
   }
 
   /** Every post up to there is in a log or refused, as far as this daemon knows. */

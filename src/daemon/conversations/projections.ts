@@ -16,7 +16,7 @@ import {
   type Workflows,
 } from '../../conversation/index.ts';
 import { hasVisible, pageOf } from '../../kernel/index.ts';
-import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
+import type { ConversationRow } from '../../persistence/index.ts';
 import { type Activity, hasWork, reachedLimit, statusOf, storedActivity, withStatus } from './activity.ts';
 /** Projections of a conversation for lists and documents, folded from its log. The log is the truth (L1). */
 
@@ -211,17 +211,6 @@ function runOf({ run }: ConversationState): AnswerOf<'conversation'>['run'] {
   const { runId, workflowId: workflow, node, agent, awaitsInput = false, branches } = run;
   const beside = branches?.map(({ branch, node: at, agent: who }) => ({ branch, node: at, agent: who }));
   return { runId, workflow, node, agent, awaitsInput, ...(beside && { branches: beside }) };
-}
-
-export async function saveProjections(
-  id: string,
-  state: ConversationState,
-  entries: readonly Entry[],
-  store: ConversationStore,
-): Promise<void> {
-  if (state.length === 0) return;
-  await store.saveRow(rowOf(id, state, entries));
-  await store.saveState(id, { id, ...state });
 }
 
 /** The row with the most entries of each conversation, as many as fit a message. */

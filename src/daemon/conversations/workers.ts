@@ -173,7 +173,7 @@ export class Workers {
   drop(worker: ConversationWorker): void {
     if (this.#open.worker(worker.id) !== worker) return;
     this.#open.delete(worker.id);
-    worker.retire();
+    worker.isRetired = true;
     this.#exclusively(worker.id, () => worker.abandon()).catch((error: unknown) =>
       this.#daemon.log.error(
         { conversation: worker.id, error: messageOf(error) },
@@ -239,7 +239,7 @@ export class Workers {
   async refreshRow(id: string): Promise<void> {
     const worker = await this.current(id);
     if (worker.isOurs) return; // saved when it is closed
-    await worker.saveProjections();
+    await worker.ledger.saveProjections();
     await this.#close(worker);
   }
 
@@ -258,7 +258,7 @@ export class Workers {
 
   async #saveRow(id: string): Promise<void> {
     const worker = await this.use(id);
-    await worker.saveProjections();
+    await worker.ledger.saveProjections();
     await this.#close(worker);
   }
 
@@ -315,7 +315,7 @@ export class Workers {
   /** Removes the worker from memory. A log that other daemons may have appended to is read again: it may be a later one. */
   async #takeOut(id: string, known: ConversationWorker | null): Promise<Deletable | null> {
     this.#open.delete(id);
-    known?.retire();
+    if (known) known.isRetired = true;
     if (known?.isOurs) return known;
     await known?.abandon();
     return readToDelete(id, this.#daemon.store);
@@ -356,10 +356,10 @@ export class Workers {
     // Another worker may have replaced it meanwhile; the caller does not close that one.
     if (this.#open.worker(worker.id) !== worker) return;
     this.#open.delete(worker.id);
-    worker.retire();
+    worker.isRetired = true;
     await this.#exclusively(worker.id, async () => {
       await worker.close();
-      if (worker.isMarked) this.#marked.add(worker.id);
+      if (worker.ledger.isMarked) this.#marked.add(worker.id);
       else this.#marked.delete(worker.id);
     });
   }

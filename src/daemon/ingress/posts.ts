@@ -214,7 +214,11 @@ export class Posts {
     await this.#lanes.pass(conversation, {
       isAlone: this.#others !== null, // POSTS-9
       tryOnce,
-      retry: (failure, isBehind) => this.#retry(delivery, post.id, { tryOnce, failure, isBehind }), // POSTS-5
+      retry: async (failure, isBehind) => {
+        this.#unstored++;
+        const retried = this.#retry(delivery, post.id, { tryOnce, failure, isBehind }); // POSTS-5
+        await retried.finally(() => this.#unstored--);
+      },
     });
   }
 
@@ -223,19 +227,6 @@ export class Posts {
    * is settled now.
    */
   async #retry(
-    delivery: Delivery,
-    id: string,
-    { tryOnce, failure, isBehind }: { tryOnce: () => Promise<void>; failure: unknown; isBehind: boolean },
-  ): Promise<void> {
-    this.#unstored++;
-    try {
-      await this.#untilStored(delivery, id, { tryOnce, failure, isBehind });
-    } finally {
-      this.#unstored--;
-    }
-  }
-
-  async #untilStored(
     delivery: Delivery,
     id: string,
     { tryOnce, failure, isBehind }: { tryOnce: () => Promise<void>; failure: unknown; isBehind: boolean },

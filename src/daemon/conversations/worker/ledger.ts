@@ -15,7 +15,7 @@ import {
 import type { ReachCrashPoint } from '../../observe/crash-points.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { Team } from '../../team/team.ts';
-import { saveProjections } from '../projections.ts';
+import { rowOf } from '../projections.ts';
 
 export interface LedgerContext {
   readonly store: ConversationStore;
@@ -38,12 +38,13 @@ export class Ledger {
   readonly #daemon: LedgerContext;
   readonly #log: ConversationLog;
   #durable: ConversationState;
-  #isMarked: boolean;
+  /** LEDGER-2 */
+  isMarked: boolean;
 
   constructor(id: string, daemon: LedgerContext, isMarked: boolean, { log, entries }: OpenedLog) {
     this.#id = id;
     this.#daemon = daemon;
-    this.#isMarked = isMarked;
+    this.isMarked = isMarked;
     this.#log = log;
     this.conversation = new Conversation((state) => daemon.team.for(state).rules, entries, id);
     this.#durable = this.conversation.state;
@@ -57,11 +58,6 @@ export class Ledger {
   /** In the durable state. */
   get hasOutstandingWork(): boolean {
     return hasOutstandingWork(this.#durable);
-  }
-
-  /** LEDGER-2 */
-  get isMarked(): boolean {
-    return this.#isMarked;
   }
 
   /** Sequence of the newest append; 0 if the store has none. */
@@ -78,9 +74,9 @@ export class Ledger {
   async append(before: number, entries: readonly Entry[], status?: WorkStatus): Promise<boolean> {
     const { store, reach, definitions } = this.#daemon;
     await definitions.store(entries); // DEFINITIONS-1
-    if (!this.#isMarked) {
+    if (!this.isMarked) {
       await store.markOpen(this.#id); // LEDGER-2
-      this.#isMarked = true;
+      this.isMarked = true;
       reach('marked');
     }
     reach('before-append');
@@ -98,15 +94,17 @@ export class Ledger {
   }
 
   async saveProjections(): Promise<void> {
-    const entries = this.entries(0, this.#durable.length);
-    await saveProjections(this.#id, this.#durable, entries, this.#daemon.store);
+    const [id, state, { store }] = [this.#id, this.#durable, this.#daemon];
+    if (state.length === 0) return;
+    await store.saveRow(rowOf(id, state, this.entries(0, state.length)));
+    await store.saveState(id, { id, ...state });
   }
 
   /** LEDGER-2: only without outstanding work. */
   async clearMark(): Promise<void> {
-    if (!this.#isMarked || this.hasOutstandingWork) return;
+    if (!this.isMarked || this.hasOutstandingWork) return;
     await this.#daemon.store.clearOpen(this.#id);
-    this.#isMarked = false;
+    this.isMarked = false;
   }
 
   close(): Promise<void> {

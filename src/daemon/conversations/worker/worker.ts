@@ -79,7 +79,7 @@ export class ConversationWorker {
   readonly id: string;
   /** By the monotonic clock. */
   lastUsedAt: number;
-  readonly #ledger: Ledger;
+  readonly ledger: Ledger;
   readonly #decider: Decider;
   readonly #daemon: WorkerContext;
   readonly #mailbox = new Mailbox<Item>(async (items) => void (await this.#decideAndAct(items)));
@@ -105,7 +105,7 @@ export class ConversationWorker {
     this.#daemon = daemon;
     this.#owner = daemon.ownership.of(id);
     this.#onFenced = () => onFenced(this);
-    this.#ledger = new Ledger(id, daemon, marked || !daemon.ownership.recoversOnOpen, opened);
+    this.ledger = new Ledger(id, daemon, marked || !daemon.ownership.recoversOnOpen, opened);
     this.lastUsedAt = daemon.elapsed();
     this.#effects = new Effects(
       id,
@@ -113,7 +113,7 @@ export class ConversationWorker {
       (command) => this.#report(command),
       () => this.entries(),
     );
-    const [ledger, owner] = [this.#ledger, this.#owner];
+    const [ledger, owner] = [this.ledger, this.#owner];
     this.#decider = new Decider({ id, daemon, ledger, owner, reserved: () => this.#effects.reservations });
     this.#expiry = new ApprovalExpiry(daemon, (command) => this.#report(command));
   }
@@ -143,23 +143,23 @@ export class ConversationWorker {
 
   /** The durable state. */
   get state(): ConversationState {
-    return this.#ledger.state;
+    return this.ledger.state;
   }
 
   /** Durable entries from `from` on, `limit` at most. */
   entries(from = 0, limit = Number.POSITIVE_INFINITY): readonly Entry[] {
-    return this.#ledger.entries(from, limit);
+    return this.ledger.entries(from, limit);
   }
 
   /** As far as it is known here (`Fate`). */
   fateInConversation({ publisher, id, position }: PostName): Fate['kind'] {
     if (position && isCovered(position, this.#deletedUpTo)) return 'deleted';
-    return this.#ledger.conversation.hasPost(publisher, id) ? 'inLog' : 'new';
+    return this.ledger.conversation.hasPost(publisher, id) ? 'inLog' : 'new';
   }
 
   /** With shared logs: the sequence of the newest append known here. */
   get newestSequence(): number {
-    return this.#ledger.newestSequence;
+    return this.ledger.newestSequence;
   }
 
   async readDeletion(): Promise<void> {
@@ -171,16 +171,8 @@ export class ConversationWorker {
     this.lastUsedAt = this.#daemon.elapsed();
   }
 
-  retire(): void {
-    this.isRetired = true;
-  }
-
-  get isMarked(): boolean {
-    return this.#ledger.isMarked;
-  }
-
   get hasOutstandingWork(): boolean {
-    return this.#ledger.hasOutstandingWork;
+    return this.ledger.hasOutstandingWork;
   }
 
   get isIdle(): boolean {
@@ -237,7 +229,7 @@ export class ConversationWorker {
 
   /** The reply that a command would get now. Nothing is appended. */
   replyTo(command: Command): Reply {
-    return this.#ledger.conversation.replyTo(command, this.#daemon.now());
+    return this.ledger.conversation.replyTo(command, this.#daemon.now());
   }
 
   /** Starts no further effects; resolves when those that run have reported. */
@@ -252,14 +244,14 @@ export class ConversationWorker {
     this.#expiry.stop();
     await this.#mailbox.idle();
     try {
-      if (this.isOurs) await this.saveProjections();
-      if (this.#daemon.ownership.recoversOnOpen) await this.#ledger.clearMark();
+      if (this.isOurs) await this.ledger.saveProjections();
+      if (this.#daemon.ownership.recoversOnOpen) await this.ledger.clearMark();
     } catch (error) {
       const fields = { conversation: this.id, error: messageOf(error) };
       this.#daemon.log.warn(fields, 'a conversation list entry is stale; the log is intact');
     }
     this.#enter('closed');
-    await this.#ledger.close();
+    await this.ledger.close();
   }
 
   /** Aborts its effects and releases the log without saving: the conversation moved or is being deleted. */
@@ -268,13 +260,13 @@ export class ConversationWorker {
     this.#effects.abortAll();
     await this.drain();
     this.#enter('closed');
-    await this.#ledger.close();
+    await this.ledger.close();
   }
 
   /** Returns the error of a failed append, else undefined. */
   async #decideAndAct(sent: Item[]): Promise<unknown> {
     let items = sent;
-    const before = this.#ledger.conversation.entries.length;
+    const before = this.ledger.conversation.entries.length;
     let taking: Decision | null;
     try {
       if (this.#lifecycle === 'closed') throw moved(this.id);
@@ -362,16 +354,16 @@ export class ConversationWorker {
 
   async #append(before: number, entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
-    const status = this.#owner.workStatus(this.#ledger.conversation.state);
+    const status = this.#owner.workStatus(this.ledger.conversation.state);
     const startedAt = this.#daemon.elapsed();
-    if (!(await this.#ledger.append(before, entries, status))) throw this.#fence();
+    if (!(await this.ledger.append(before, entries, status))) throw this.#fence();
     this.#daemon.telemetry.appended(this.#daemon.elapsed() - startedAt);
   }
 
   /** DELETE-3. If the first append is only a claim, the posts after it are checked instead. */
   async #refuseDeleted(): Promise<void> {
     this.#deletedUpTo = await this.#daemon.store.deletedUpTo(this.id).catch(() => this.#deletedUpTo);
-    if (isVoidLog(this.#ledger.entries(0, Number.POSITIVE_INFINITY), this.#deletedUpTo)) throw this.#fence();
+    if (isVoidLog(this.ledger.entries(0, Number.POSITIVE_INFINITY), this.#deletedUpTo)) throw this.#fence();
   }
 
   /** Notifies agents in other processes of ended turns, since one may still work on it; and telemetry. */
@@ -420,10 +412,6 @@ export class ConversationWorker {
       const smaller = await keptReport(this.id, command, { store, team, newId, maxPayload: room / 2 });
       return this.#submitReport(smaller, room / 2);
     }
-  }
-
-  saveProjections(): Promise<void> {
-    return this.#ledger.saveProjections();
   }
 }
 
