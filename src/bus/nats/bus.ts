@@ -97,7 +97,8 @@ class NatsBus implements Bus {
     this.#flushFeeds = feeds.flush;
     this.#watch = watchConnection(connection, log, () => {
       this.#ingress?.interrupt('the connection was lost');
-      this.#sharing?.lost('the connection was lost');
+      this.#sharing?.ingress?.interrupt('the connection was lost');
+      this.#sharing?.peers.lost();
     });
     const letters = new DeadLetterWriter({
       ...{ connection, manager, subjects, log, watch: this.#watch, closing: this.#closing.signal },
@@ -164,7 +165,7 @@ class NatsBus implements Bus {
   }
 
   async ingressLag(): Promise<IngressLag | null> {
-    return (await this.#ingress?.lag()) ?? (await this.#sharing?.lag()) ?? null;
+    return (await this.#ingress?.lag()) ?? (await this.#sharing?.ingress?.lag()) ?? null;
   }
 
   async lastPost(conversation: string): Promise<StreamPosition> {
@@ -226,7 +227,7 @@ class NatsBus implements Bus {
       closeConnection(this.#connection, async () => {
         await Promise.all([
           this.stopIngress(),
-          this.#sharing?.stop(),
+          this.#sharing?.ingress?.stop(),
           this.#service?.then((service) => service.stop()),
         ]);
       }),

@@ -24,8 +24,8 @@ const APPEND_HEADER = 'Parley-Append';
 /** One daemon among others on the same server and prefix. */
 export class NatsSharing implements Sharing {
   readonly peers: NatsPeers;
+  ingress: SharedReader | null = null;
   readonly #sources: () => IngressSources;
-  #ingress: SharedReader | null = null;
 
   /** `sources`: new ones for each reader. */
   constructor(sources: () => IngressSources, daemon: string) {
@@ -35,15 +35,9 @@ export class NatsSharing implements Sharing {
   }
 
   async startIngress(options: SharedIngressOptions): Promise<SharedIngress> {
-    const ingress = new SharedReader(this.#sources, options);
-    this.#ingress = ingress;
-    await ingress.start();
-    return ingress;
-  }
-
-  /** Null: it is not known. */
-  async lag(): Promise<IngressLag | null> {
-    return this.#ingress?.lag() ?? null;
+    this.ingress = new SharedReader(this.#sources, options);
+    await this.ingress.start();
+    return this.ingress;
   }
 
   follow(conversation: string, feed: Feed): { readonly ready: Promise<void>; stop(): void } {
@@ -72,15 +66,6 @@ export class NatsSharing implements Sharing {
         if (!connection.isClosed()) for (const one of following) one.unsubscribe();
       },
     };
-  }
-
-  lost(reason: string): void {
-    this.#ingress?.interrupt(reason);
-    this.peers.lost();
-  }
-
-  async stop(): Promise<void> {
-    await this.#ingress?.stop();
   }
 }
 
