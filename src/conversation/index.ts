@@ -68,6 +68,7 @@ export * from './state/roster.ts';
 export * from './state/state.ts';
 export * from './state/turn-rows.ts';
 export {
+  addedUp,
   firstOfDays,
   NOTHING_USED,
   SPENT_DAYS,

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import {
   type Answer,
+  addedUp,
   type CallOutcome,
   type Entry,
   filesOf,
@@ -8,7 +9,6 @@ import {
   NOTHING_USED,
   partsOf,
   type Used,
-  usedTogether,
 } from '../../conversation/index.ts';
 import { parseJson } from '../../kernel/index.ts';
 import { buildRequest } from '../explain/explain.ts';
@@ -158,8 +158,7 @@ function paid({ used }: Run, outcome: CallOutcome): Used {
   const isPaid =
     outcome.type === 'model-answered' || (outcome.type === 'model-failed' && outcome.partial !== '');
   const unpricedCalls = isPaid && usage?.usd === undefined ? 1 : 0;
-  const { byAgent: _, ...tokens } = usage ?? {};
-  return usedTogether([used, { ...NOTHING_USED, calls: 1, ...tokens, unpricedCalls }]);
+  return addedUp(used, { ...usage, calls: 1, unpricedCalls });
 }
 
 /** The answer of a run in place of the recorded one. */

@@ -41,37 +41,24 @@ function isModelCall(
   return entry.usage !== undefined || Boolean(entry.requestHash);
 }
 
+const COUNTED = Object.keys(NOTHING_USED) as readonly (keyof Used)[];
+
+/** Both together; what the other one lacks counts as 0. */
+export function addedUp(used: Used, more: Partial<Used>): Used {
+  const sum: { -readonly [Key in keyof Used]: Used[Key] } = { ...used };
+  for (const key of COUNTED) sum[key] += more[key] ?? 0;
+  return sum;
+}
+
 /** The total with one more entry; unchanged if the entry is no model call. */
 export function usedWith(used: Used, entry: Entry): Used {
   if (!isModelCall(entry)) return used;
   const usage = entry.type === 'attempt-failed' ? undefined : entry.usage;
-  return {
-    calls: used.calls + 1,
-    inputTokens: used.inputTokens + (usage?.inputTokens ?? 0),
-    cachedInputTokens: used.cachedInputTokens + (usage?.cachedInputTokens ?? 0),
-    cacheWriteTokens: used.cacheWriteTokens + (usage?.cacheWriteTokens ?? 0),
-    outputTokens: used.outputTokens + (usage?.outputTokens ?? 0),
-    reasoningTokens: used.reasoningTokens + (usage?.reasoningTokens ?? 0),
-    usd: used.usd + (usage?.usd ?? 0),
-    unpricedCalls: used.unpricedCalls + (isUnpriced(entry) ? 1 : 0),
-  };
+  return addedUp(used, { ...usage, calls: 1, unpricedCalls: isUnpriced(entry) ? 1 : 0 });
 }
 
 export function usedTogether(all: Iterable<Used>): Used {
-  let sum = NOTHING_USED;
-  for (const used of all) {
-    sum = {
-      calls: sum.calls + used.calls,
-      inputTokens: sum.inputTokens + used.inputTokens,
-      cachedInputTokens: sum.cachedInputTokens + used.cachedInputTokens,
-      cacheWriteTokens: sum.cacheWriteTokens + used.cacheWriteTokens,
-      outputTokens: sum.outputTokens + used.outputTokens,
-      reasoningTokens: sum.reasoningTokens + used.reasoningTokens,
-      usd: sum.usd + used.usd,
-      unpricedCalls: sum.unpricedCalls + used.unpricedCalls,
-    };
-  }
-  return sum;
+  return [...all].reduce(addedUp, NOTHING_USED);
 }
 
 /** True for a call whose cost is unknown. A failure without usage and without any text of an answer costs nothing. */

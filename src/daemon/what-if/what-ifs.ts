@@ -21,13 +21,7 @@ import {
   type Variant,
 } from '../../agents/index.ts';
 import type { AnswerOf, WhatIfRun, WhatIfSummary, WhatIfTally, WhatIfTurn } from '../../bus/index.ts';
-import {
-  type CallOutcome,
-  type Entry,
-  NOTHING_USED,
-  usedTogether,
-  usedWith,
-} from '../../conversation/index.ts';
+import { addedUp, type CallOutcome, type Entry, NOTHING_USED, usedWith } from '../../conversation/index.ts';
 import {
   type Clock,
   cut,
@@ -493,7 +487,7 @@ function emptyTally(): Tally {
 
 function addRun(tally: Tally, { verdict, used }: WhatIfRun): void {
   tally[verdict] += 1;
-  tally.used = usedTogether([tally.used, used]);
+  tally.used = addedUp(tally.used, used);
 }
 
 function recordedOf({ steps }: RecordedTurn, entries: readonly Entry[]): WhatIfTurn['recorded'] {

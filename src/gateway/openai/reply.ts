@@ -1,10 +1,12 @@
 import {
+  addedUp,
   type CallersCall,
   cutBy,
   type Ending,
   type Entry,
   type EntryOf,
   type MessageEntry,
+  NOTHING_USED,
   type OpenCall,
   OpenCalls,
   Progress,
@@ -13,6 +15,7 @@ import {
   type Stopped,
   schemaIn,
   type Usage,
+  type Used,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import { fileLines } from '../files.ts';
@@ -86,7 +89,7 @@ export class Reply {
   readonly #progress: Progress;
   readonly #stopped: Stopped | undefined;
   readonly #linesOf: (entry: MessageEntry) => string;
-  #usage: Usage | null = null;
+  #usage: Used | null = null;
   /** The messages that wait for the one that is sent (REPLY-2). */
   readonly #held: MessageStep[] = [];
   #speaking: Speaking | null = null;
@@ -242,16 +245,7 @@ export class Reply {
 
   #count({ usage, finishReason }: MessageEntry): void {
     this.#reason = reasonOf(finishReason);
-    if (!usage) return;
-    const before = this.#usage;
-    const sum = (key: 'inputTokens' | 'cachedInputTokens' | 'outputTokens' | 'reasoningTokens') =>
-      (before?.[key] ?? 0) + (usage[key] ?? 0);
-    this.#usage = {
-      inputTokens: sum('inputTokens'),
-      cachedInputTokens: sum('cachedInputTokens'),
-      outputTokens: sum('outputTokens'),
-      reasoningTokens: sum('reasoningTokens'),
-    };
+    if (usage) this.#usage = addedUp(this.#usage ?? NOTHING_USED, usage);
   }
 
   #finish(ending: Ending): void {
