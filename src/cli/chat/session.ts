@@ -22,7 +22,7 @@ import type { Connected } from '../find-daemon.ts';
 import { createWaitingApprovals, thoseThatMayAnswer } from '../follow/post-and-wait.ts';
 import type { Actor } from '../options/publisher.ts';
 import { renderAgents, renderState } from '../render/state.ts';
-import { type Failure, renderFailure, voiceOf } from '../render/text.ts';
+import { renderFailure, voiceOf } from '../render/text.ts';
 import { Transcript } from '../render/transcript.ts';
 import { renderView } from '../render/view.ts';
 
@@ -50,11 +50,15 @@ interface SessionOptions {
  * SESSION-7 An abort stops the agents whose turns are open, and resumes them, except those that another person stopped, too.
  */
 export class ChatSession {
+  /** True if a line or a turn failed, or a turn reached a limit. */
+  failed = false;
+  readonly outbox: ReturnType<typeof createOutbox>;
+  /** The paths of the files of each message, by its id, as the person named them. */
+  readonly paths = new Map<string, readonly string[]>();
   readonly #context: Connected;
   readonly #options: SessionOptions;
   readonly #transcript: Transcript;
   readonly #approvals: ReturnType<typeof createWaitingApprovals>;
-  readonly #outbox: ReturnType<typeof createOutbox>;
   readonly #watch = createTurnWatch();
   readonly #own = new Set<string>();
   /** The newest observed index, and the index that must be observed before the watch is valid. */
@@ -64,9 +68,6 @@ export class ChatSession {
   readonly #waiters: (() => void)[] = [];
   /** SESSION-6 */
   #files: readonly ChosenFile[] = [];
-  /** The paths of the files of each message, by its id. */
-  readonly #paths = new Map<string, readonly string[]>();
-  #failed = false;
   /** The text that the person was asked about (SESSION-3). */
   #doubtful: string | null = null;
 
@@ -79,7 +80,7 @@ export class ChatSession {
     const { conversation, isTyped, note } = options;
     const commands = isTyped ? { ...context, command: inChat(context) } : context;
     this.#approvals = createWaitingApprovals(commands, conversation, note);
-    this.#outbox = createOutbox(context.client, () => this.reach(false));
+    this.outbox = createOutbox(context.client, () => this.reach(false));
   }
 
   /** `speaking`: an answer streams; `awaited`: one is expected; `free`: neither. */
@@ -89,12 +90,7 @@ export class ChatSession {
   }
 
   get isAway(): boolean {
-    return this.#outbox.isAway;
-  }
-
-  /** True if a line or a turn failed, or a turn reached a limit. */
-  get failed(): boolean {
-    return this.#failed;
+    return this.outbox.isAway;
   }
 
   /** Executes a line; false: the person leaves. Never rejects. */
@@ -108,28 +104,18 @@ export class ChatSession {
       else if (line.kind === 'decide') await this.#decide(line);
       else if (line.kind !== 'nothing') await this.#execute(line);
     } catch (error) {
-      if (!this.#outbox.hasLeft) this.fail(error);
+      if (!this.outbox.hasLeft) this.fail(error);
     }
     return true;
   }
 
   /** Reports whether the daemon answers (SESSION-5). */
   reach(isReachable: boolean): void {
-    if (!this.#outbox.reach(isReachable)) return;
+    if (!this.outbox.reach(isReachable)) return;
     const { isTyped, print } = this.#options;
     const kept = isTyped ? ': messages are kept, and sent when it does' : '';
     if (!isReachable && isTyped) print(this.#transcript.close());
     this.#mark(isReachable ? 'the daemon answers again' : `the daemon does not answer${kept}`);
-  }
-
-  /** Ends the session when its messages are acknowledged or the daemon does not answer. Returns those that are not. */
-  leave(): Promise<readonly PostMessage[]> {
-    return this.#outbox.leave();
-  }
-
-  /** The files of a message, as the person named them. */
-  pathsOf({ id = '' }: PostMessage): readonly string[] {
-    return this.#paths.get(id) ?? [];
   }
 
   /** Records an earlier entry without printing it. */
@@ -140,8 +126,10 @@ export class ChatSession {
 
   /** Reports a line that cannot be read (SESSION-2). */
   fail(error: unknown): void {
-    this.#failed = true;
-    this.#tell(this.#context.failure(error));
+    this.failed = true;
+    const failure = this.#context.failure(error);
+    if (this.#context.json) this.#context.value({ error: failure });
+    else this.#options.note(renderFailure(failure));
   }
 
   /** Prints the events until they end. */
@@ -218,7 +206,7 @@ export class ChatSession {
     const send = () => sendFiles(this.#context, [path], actor.publisher);
     const sent = send().catch((error: unknown) => {
       if (!isTyped || !isUnreachable(error)) throw error;
-      return this.#outbox.untilAnswered(send);
+      return this.outbox.untilAnswered(send);
     });
     const chosen = { path, parts: sent.catch(() => []) };
     this.#files = [...this.#files, chosen];
@@ -239,11 +227,6 @@ export class ChatSession {
       throw new ParleyError('USAGE', `there is no mode ${line.mode}`, { hint: 'chat, agent or run' });
     }
     return this.#context.request('mode', { conversation, mode, agent: line.agent, ...actor });
-  }
-
-  #tell(failure: Failure): void {
-    if (this.#context.json) this.#context.value({ error: failure });
-    else this.#options.note(renderFailure(failure));
   }
 
   #mark(text: string): void {
@@ -267,16 +250,11 @@ export class ChatSession {
     return (await this.#context.request('approvals', { conversation })).approvals;
   }
 
-  #asker(): string {
-    const [agent] = this.#watch.asking;
-    if (agent === undefined) throw new ParleyError('USAGE', 'no agent waits for an answer');
-    return agent;
-  }
-
   /** The question may be over before the answer arrives. */
   async #answer(text: string): Promise<void> {
     const { conversation, note } = this.#options;
-    const agent = this.#asker();
+    const [agent] = this.#watch.asking;
+    if (agent === undefined) throw new ParleyError('USAGE', 'no agent waits for an answer');
     const { index } = await this.#post(text, { to: [agent] });
     const { entries } = await this.#context.request('entries', { conversation, from: index + 1, limit: 1 });
     const [result] = entries;
@@ -317,7 +295,7 @@ export class ChatSession {
     const { conversation, actor, note, isTyped } = this.#options;
     const files = this.#files;
     this.#files = [];
-    this.#paths.set(
+    this.paths.set(
       id,
       files.map(({ path }) => path),
     );
@@ -328,7 +306,7 @@ export class ChatSession {
       return parts.length > 0 ? { ...message, parts } : message;
     };
     if (this.isAway && isTyped) this.#mark('kept');
-    const sent = isTyped ? this.#outbox.send(message, whole) : this.#context.client.post(await whole());
+    const sent = isTyped ? this.outbox.send(message, whole) : this.#context.client.post(await whole());
     const answer = await sent.catch((error: unknown) => {
       this.#files = [...files, ...this.#files];
       throw error;
@@ -336,7 +314,7 @@ export class ChatSession {
     this.#wanted = Number.POSITIVE_INFINITY;
     // Entries of the same batch, such as the result of the answered call, are in the log by now.
     const state = () => this.#context.request('conversation', { conversation });
-    const { length, agents } = await (isTyped ? this.#outbox.untilAnswered(state) : state());
+    const { length, agents } = await (isTyped ? this.outbox.untilAnswered(state) : state());
     this.#watch.addOutstanding(answer.index, thoseThatMayAnswer(this.#context, answer, agents, note));
     this.#wanted = length - 1;
     if (answer.agents.length === 0) note('no agent answers this message');
@@ -356,7 +334,7 @@ export class ChatSession {
     const { entry } = event;
     this.recall(entry);
     if (entry.type === 'turn-ended' && (entry.outcome === 'failed' || entry.outcome === 'limited'))
-      this.#failed = true;
+      this.failed = true;
     if (json) print(`${escapeHidden(JSON.stringify(entry))}\n`);
     else if (!this.#own.has(entry.id)) print(this.#transcript.entry(entry));
     if (entry.type === 'approval-requested') await this.#approvals.requested(entry);
@@ -496,7 +474,8 @@ export function parseChatLine(line: string): ChatLine {
   if (text.includes('\n')) return { kind: 'message', text }; // pasted text is never a command
   if (text.startsWith('//')) return { kind: 'message', text: text.slice(1) };
   if (!text.startsWith('/')) return { kind: 'message', text };
-  const [command = '', first, second, ...rest] = text.slice(1).split(/\s+/);
+  const [command = '', ...words] = text.slice(1).split(/\s+/);
+  const [first, second] = words;
   switch (command) {
     case 'help':
     case 'agents':
@@ -513,7 +492,7 @@ export function parseChatLine(line: string): ChatLine {
       return { kind: 'explain', ...(first && { agent: first }) };
     case 'approve':
     case 'deny':
-      return { kind: 'decide', answer: command, words: [first, second, ...rest].filter(isWord) };
+      return { kind: 'decide', answer: command, words };
     case 'answer':
       if (!first) return wrong('/answer needs a text');
       return { kind: 'answer', text: text.replace(/^\S+\s+/, '') };
@@ -529,10 +508,6 @@ export function parseChatLine(line: string): ChatLine {
 }
 
 const wrong = (say: string): ChatLine => ({ kind: 'wrong', say });
-
-function isWord(word: string | undefined): word is string {
-  return word !== undefined;
-}
 
 const LIKE_AN_ANSWER =
   /^(y|yes|yep|yeah|ok|okay|sure|approved?|allow(ed)?|go( ahead| on)?|do it|run it|n|no|nope|den(y|ied)|refused?|reject(ed)?|don't|stop)[.!]*$/i;

@@ -149,12 +149,6 @@ async function agentsThatMayAnswer(context: Connected, answer: PostAnswer): Prom
   return thoseThatMayAnswer(context, answer, agents, (text) => context.note(text));
 }
 
-/** The length of the log if no turn is running, else null. */
-async function restingLength({ client }: Connected, conversation: string): Promise<number | null> {
-  const { length, agents } = await client.request('conversation', { conversation });
-  return Object.values(agents).some(({ status }) => status === 'running') ? null : length;
-}
-
 /** Returns the index of the entry with the question that the message answers, if any. */
 async function showUntilSettled(
   context: Connected,
@@ -164,9 +158,14 @@ async function showUntilSettled(
   show: Show,
   noteAsking: (agents: readonly string[]) => void,
 ): Promise<number | null> {
-  const lengthAtRest = () => restingLength(context, answer.conversation);
+  const { conversation } = answer;
+  /** The length of the log if no turn is running, else null. */
+  const lengthAtRest = async () => {
+    const { length, agents } = await context.client.request('conversation', { conversation });
+    return Object.values(agents).some(({ status }) => status === 'running') ? null : length;
+  };
   let answered: number | null = null;
-  const waiting = createWaitingApprovals(context, answer.conversation, context.note);
+  const waiting = createWaitingApprovals(context, conversation, context.note);
   // Earlier pending questions, for example of the same turn, are not among the followed events.
   let rest = await lengthAtRest();
   // Read at least up to the message itself, also when no agent answers it.

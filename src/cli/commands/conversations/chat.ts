@@ -152,7 +152,7 @@ function unsentLines(context: Context, session: ChatSession, unsent: readonly Po
     const { conversation, content, id, workflow, to, author, publisher } = message;
     const text = quoted(printable(content));
     const [words, last] = content.startsWith('-') ? ['', ` -- ${text}`] : [` ${text}`, '']; // no option
-    const paths = session.pathsOf(message).map((path) => quoted(printable(path)));
+    const paths = (session.paths.get(id ?? '') ?? []).map((path) => quoted(printable(path)));
     const files = workflow ? '' : paths.map((path) => ` --file ${path}`).join('');
     const what = workflow
       ? `run ${quoted(workflow)}${words} --conversation ${conversation}`
@@ -182,7 +182,7 @@ async function readLines(
   const pending: Promise<void>[] = [];
   input.on('line', (line) => pending.push(onLine(line)));
   await once(input, 'close').catch(ignoreClosedTerminal);
-  const unsent = await session.leave();
+  const unsent = await session.outbox.leave();
   if (!session.isAway) await Promise.all(pending);
   return unsent;
 }
