@@ -57,7 +57,7 @@ export interface DecideContext {
 export class DecisionBuilder {
   state: ConversationState;
   readonly context: DecideContext;
-  readonly #entries: Entry[] = [];
+  readonly drafted: Entry[] = [];
   readonly #effects: Effect[] = [];
 
   constructor(state: ConversationState, context: DecideContext) {
@@ -70,27 +70,23 @@ export class DecisionBuilder {
     return rosterOf(this.context.roster, this.state.hired);
   }
 
-  get drafted(): readonly Entry[] {
-    return this.#entries;
-  }
-
   get nextIndex(): number {
     return this.state.length;
   }
 
   /** An entry of the log or of this decision. */
   entryAt(index: number): Entry | undefined {
-    return this.context.entries[index] ?? this.#entries[index - this.context.entries.length];
+    return this.context.entries[index] ?? this.drafted[index - this.context.entries.length];
   }
 
   /** The first matching entry of the log, else of this decision. */
   find(fits: (entry: Entry) => boolean): Entry | undefined {
-    return this.context.entries.find(fits) ?? this.#entries.find(fits);
+    return this.context.entries.find(fits) ?? this.drafted.find(fits);
   }
 
   /** The entries of the log, then those of this decision. */
   all(): readonly Entry[] {
-    return [...this.context.entries, ...this.#entries];
+    return [...this.context.entries, ...this.drafted];
   }
 
   add(draft: NewEntry): number {
@@ -112,7 +108,7 @@ export class DecisionBuilder {
   copy(entry: Entry): void {
     if (entry.index !== this.nextIndex)
       throw new Error(`entry ${entry.index} cannot follow ${this.nextIndex - 1}`);
-    this.#entries.push(entry);
+    this.drafted.push(entry);
     this.state = evolve(this.state, entry);
   }
 
@@ -129,7 +125,7 @@ export class DecisionBuilder {
   }
 
   decision(reply: Reply): Decision {
-    return { entries: this.#entries, effects: this.#effects, reply };
+    return { entries: this.drafted, effects: this.#effects, reply };
   }
 }
 

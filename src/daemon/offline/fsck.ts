@@ -472,10 +472,11 @@ function mismatch(
 
 /** Compares the stored files and their records with what the logs name. */
 class FileChecks {
+  /** By conversation, what was read of its log last. */
+  readonly named = new Map<string, NamedFiles>();
   readonly #blobs: InspectedBlobs;
   /** Hashes of content that was read to its end. What is damaged may be whole when it is read again. */
   readonly #whole = new Set<string>();
-  readonly #named = new Map<string, NamedFiles>();
   /** Conversations whose logs cannot be read as a whole. */
   readonly #unknown = new Set<string>();
 
@@ -483,20 +484,15 @@ class FileChecks {
     this.#blobs = blobs;
   }
 
-  /** By conversation, what was read of its log last. */
-  get named(): ReadonlyMap<string, NamedFiles> {
-    return this.#named;
-  }
-
   /** Null: what its log names is not known. */
   note(conversation: string, entries: readonly Entry[] | null): void {
     if (entries === null) {
-      this.#named.delete(conversation);
+      this.named.delete(conversation);
       this.#unknown.add(conversation);
       return;
     }
     const files = [...filesIn(entries).values()].map(([, file]) => file);
-    this.#named.set(conversation, { first: entries[0] ?? null, files });
+    this.named.set(conversation, { first: entries[0] ?? null, files });
     this.#unknown.delete(conversation);
   }
 
@@ -536,9 +532,7 @@ class FileChecks {
   /** Files that no log names, stored before this time (ISO 8601). None while a log cannot be read. */
   async orphans(before: string): Promise<Finding[]> {
     if (this.#unknown.size > 0) return [];
-    const named = new Set(
-      [...this.#named.values()].flatMap(({ files }) => files.map(({ sha256 }) => sha256)),
-    );
+    const named = new Set([...this.named.values()].flatMap(({ files }) => files.map(({ sha256 }) => sha256)));
     const stored = [...(await this.#blobs.stored())].filter(
       ([sha256, at]) => at < before && !named.has(sha256),
     );

@@ -249,7 +249,7 @@ class Job {
   #reason: string | undefined;
   #done = 0;
   readonly #tallies = { control: emptyTally(), changed: emptyTally() };
-  readonly #results: WhatIfTurn[];
+  readonly results: WhatIfTurn[];
   /** By all calls so far, also those of runs that have not ended. */
   readonly #spent = { tokens: 0, usd: 0 };
   readonly #abort = new AbortController();
@@ -258,7 +258,7 @@ class Job {
   constructor(plan: JobPlan, now: number) {
     this.plan = plan;
     this.#startedAt = new Date(now).toISOString();
-    this.#results = plan.turns.map((turn) => ({
+    this.results = plan.turns.map((turn) => ({
       at: turn.steps.at(-1)?.index ?? turn.steps[0].index,
       recorded: recordedOf(turn, plan.entries),
       control: [],
@@ -299,10 +299,6 @@ class Job {
     };
   }
 
-  get results(): readonly WhatIfTurn[] {
-    return this.#results;
-  }
-
   /** Never rejects: what goes wrong with a turn is part of its result. */
   async run(context: JobContext): Promise<void> {
     if (this.isOver) return;
@@ -335,21 +331,21 @@ class Job {
   }
 
   async #runOnce(position: number, side: Side, replay: () => Promise<Run>): Promise<void> {
-    const result = this.#results[position];
+    const result = this.results[position];
     if (!result) return;
     try {
       const made = await replay();
       const verdict = verdictOn(made, result.recorded);
       const run: WhatIfRun = { ...made, toolCalls: [...made.toolCalls], verdict };
-      this.#results[position] = {
-        ...(this.#results[position] ?? result),
-        [side]: [...(this.#results[position]?.[side] ?? []), run],
+      this.results[position] = {
+        ...(this.results[position] ?? result),
+        [side]: [...(this.results[position]?.[side] ?? []), run],
       };
       addRun(this.#tallies[side], run);
     } catch (error) {
       const code = error instanceof ParleyError ? error.code : 'INTERNAL';
-      this.#results[position] = {
-        ...(this.#results[position] ?? result),
+      this.results[position] = {
+        ...(this.results[position] ?? result),
         failure: { code, message: messageOf(error) },
       };
       this.#tallies[side].failed += 1;
