@@ -130,7 +130,7 @@ const refuseAll = () =>
 
 /**
  * The entries of a file with ids of approvals of the conversation that they are to become (APPROVAL-ID-1). Each request shows
- * the call that it is about, whatever the file says. `digest`: hexadecimal.
+ * the call that it is about, whatever the file says, and no answer covers later calls (GRANTS-1). `digest`: hexadecimal.
  */
 export function withOwnApprovals(
   entries: readonly Entry[],
@@ -140,8 +140,10 @@ export function withOwnApprovals(
   const ids = new Map<string, string>();
   const newId = (entry: Entry) => approvalIdOf(conversation, entry.index, digest(JSON.stringify(entry)));
   return entries.map((entry): Entry => {
-    if (entry.type === 'approval-answered')
-      return { ...entry, approvalId: ids.get(entry.approvalId) ?? newId(entry) };
+    if (entry.type === 'approval-answered') {
+      const { always: _, ...answered } = entry;
+      return { ...answered, approvalId: ids.get(entry.approvalId) ?? newId(entry) };
+    }
     if (entry.type !== 'approval-requested') return entry;
     const approvalId = newId(entry);
     ids.set(entry.approvalId, approvalId);
