@@ -2,6 +2,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, type InputType, inflate, type ZlibOptions } from 'node:zlib';
 import { asError, errnoOf, ParleyError } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
+import { Turns } from './limits.ts';
 
 /**
  * The body of a request.
@@ -11,6 +12,7 @@ import type { Request, RouteContext } from '../context.ts';
  *        streams does not report that the client is gone.
  * BODY-3 A body whose connection ends early is the client's fault, not a bug of the daemon.
  * BODY-4 An encoded body may expand to 1 MiB, or to 32 times its size if that is more: few bytes do not fill the memory.
+ * BODY-5 Of the bodies above 1 MiB, at most eight of one caller are read at a time; the others wait on their connections.
  */
 
 type Decode = (bytes: InputType, options: ZlibOptions) => Promise<Uint8Array>;
@@ -23,9 +25,10 @@ const DECODERS: Readonly<Record<string, Decode>> = {
   br: promisify<InputType, ZlibOptions, Buffer>(brotliDecompress),
 };
 const ACCEPTED = 'gzip, deflate, br';
-/** BODY-4 */
-const ALWAYS_DECODED = 1_048_576;
+/** BODY-4, BODY-5 */
+const SMALL = 1_048_576;
 const MOST_TIMES = 32;
+const large = new Turns(8);
 
 export async function jsonBody(
   context: Request,
@@ -69,9 +72,9 @@ async function readBody(context: Request, maxBytes: number): Promise<Uint8Array>
     throw unsupported(encoding, `send the body as it is, or with one of ${ACCEPTED}`);
   }
   if (Number(req.header('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  const bytes = await readAll(req.raw.body, maxBytes);
+  const bytes = await readAll(context, maxBytes);
   if (decode === undefined || bytes.length === 0) return bytes;
-  const most = Math.min(maxBytes, Math.max(ALWAYS_DECODED, bytes.length * MOST_TIMES));
+  const most = Math.min(maxBytes, Math.max(SMALL, bytes.length * MOST_TIMES));
   try {
     return await decode(bytes, { maxOutputLength: most });
   } catch (error) {
@@ -85,13 +88,19 @@ async function readBody(context: Request, maxBytes: number): Promise<Uint8Array>
 }
 
 /** Stops at the limit. The server discards the rest (GATEWAY-N-1), so that the client can read the refusal. */
-async function readAll(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Uint8Array> {
+async function readAll(context: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of piecesOf(body)) {
-    size += chunk.length;
-    if (size > maxBytes) throw tooLarge(maxBytes);
-    chunks.push(chunk);
+  let release: (() => void) | undefined;
+  try {
+    for await (const chunk of piecesOf(context.req.raw.body)) {
+      size += chunk.length;
+      if (size > maxBytes) throw tooLarge(maxBytes);
+      if (size > SMALL) release ??= await large.take(context);
+      chunks.push(chunk);
+    }
+  } finally {
+    release?.();
   }
   return Buffer.concat(chunks, size);
 }

@@ -48,16 +48,21 @@ export function addSeats(app: Application, { readers, readersPerCaller }: RouteC
   }
 }
 
-/** SEATS-2 */
+/** SEATS-2, BODY-5 */
 export class Turns {
+  readonly #most: number;
   /** By caller: how many run, and those that wait for one of them to end. */
   readonly #callers = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
+
+  constructor(most = MOST_COMPUTED) {
+    this.#most = most;
+  }
 
   /** The daemon for one request, which waits for its turn where that computes. A client that is gone gets none. */
   daemonFor(daemon: GatewayPort, context: Request): GatewayPort {
     const request: GatewayPort['request'] = async (asked) => {
       if (!COMPUTED.has(asked.endpoint)) return daemon.request(asked);
-      const release = await this.#take(callerOf(context));
+      const release = await this.take(context);
       try {
         if (!context.env.outgoing.destroyed) return await daemon.request(asked);
         throw new ParleyError('REQUEST_INCOMPLETE', 'the client is gone', { hint: 'send the request again' });
@@ -68,10 +73,11 @@ export class Turns {
     return Object.assign(Object.create(daemon) as GatewayPort, { request });
   }
 
-  async #take(caller: string): Promise<() => void> {
+  async take(context: Request): Promise<() => void> {
+    const caller = callerOf(context);
     const own = this.#callers.get(caller) ?? { running: 0, waiting: [] };
     this.#callers.set(caller, own);
-    if (own.running < MOST_COMPUTED) own.running++;
+    if (own.running < this.#most) own.running++;
     else await new Promise<void>((resolve) => own.waiting.push(resolve));
     return () => {
       const next = own.waiting.shift();

@@ -133,6 +133,31 @@ describe('the body of a request', () => {
     expect((await packed(json(randomBytes(1_500_000).toString('base64')))).status).toBe(201);
   });
 
+  it('of the bodies above 1 MiB, eight of one caller are read at a time; small ones and other callers do not wait (BODY-5)', async () => {
+    const token = (name: string) => ({ role: 'operate' as const, secret: name, publisher: name });
+    const options = { maxBodyBytes: 10_000_000, tokens: [token('alice'), token('bob')] };
+    const large = untilTestEnds(await openGateway(options));
+    const dense = json('x'.repeat(2_000_000));
+    const as = (name: string) => ({ authorization: `Bearer ${name}`, 'content-type': 'application/json' });
+    const unfinished = Array.from({ length: 8 }, () => {
+      const sent = request(`${large.gateway.url}${PATH}`, { method: 'POST', headers: as('alice') });
+      sent.once('error', () => undefined).write(dense);
+      return sent;
+    });
+    const sent = async (name: string, body: Buffer) =>
+      (await send(body, as(name), false, PATH, large.gateway)).status;
+    await pause(300); // their first MiB has arrived
+    let ninth: number | null = null;
+    void sent('alice', dense).then((status) => (ninth = status));
+    expect(await sent('bob', dense)).toBe(201);
+    await pause(300);
+    expect(await sent('alice', json('x'))).toBe(201);
+    expect(ninth).toBeNull();
+    unfinished.pop()?.destroy();
+    await expect.poll(() => ninth).toBe(201);
+    for (const one of unfinished) one.destroy();
+  });
+
   it.each([
     ['length', false],
     ['chunks', true],
