@@ -9,6 +9,7 @@ import {
   type StopReason,
 } from '@agentclientprotocol/sdk';
 import {
+  escapeMarkers,
   type FilePart,
   fileLine,
   permissionIn,
@@ -376,7 +377,7 @@ export class CodingAgent {
     try {
       const call = permitCall(request, this.#settings.directory);
       const { isGiven, words } = permissionIn((await this.#call(running, call)).text);
-      if (words !== '') running.remarks.push(`[${call.arguments.title}: ${words}]`);
+      if (words !== '') running.remarks.push(`[${call.arguments.title}: ${escapeMarkers(words)}]`);
       return permission(request.options, isGiven);
     } catch {
       return { outcome: { outcome: 'cancelled' } } as const; // the turn is over
@@ -399,7 +400,9 @@ export class CodingAgent {
     try {
       const result = await own.result;
       if (made.get(key) === own && own.isGivenUp())
-        remarks.push(`[Result of your call ${call.name}, for which you did not wait]: ${result.text}`);
+        remarks.push(
+          `[Result of your call ${call.name}, for which you did not wait]: ${escapeMarkers(result.text)}`,
+        );
       return result;
     } finally {
       if (made.get(key) === own) made.delete(key);

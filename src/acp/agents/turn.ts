@@ -2,6 +2,7 @@ import type { ContentBlock, PromptCapabilities } from '@agentclientprotocol/sdk'
 import type { AgentAnswer, AgentTurn, OfferedTool } from '../../client/index.ts';
 import {
   AWAY_MARKER,
+  escapeMarkers,
   type FilePart,
   fileLine,
   PERMITS,
@@ -72,6 +73,7 @@ export interface FileStore {
  *              is not known then (L12), unless the program went on.
  * ACP-PROMPT-5 A file that the program takes follows its text, the newest ones up to `MOST_FILES` and `MOST_BYTES`. The line of
  *              another one says why it does not, and which tool reads it.
+ * ACP-PROMPT-7 A prompt has no roles, so lines of results and of the agent's own messages that look like markers are escaped, too (L17).
  * ACP-PROMPT-6 What is sent, and what `explain` shows, is `promptFor` of the same request. The answer has its hash (`prompt`).
  */
 export function promptOf(
@@ -183,9 +185,10 @@ function textOf(messages: readonly TurnMessage[], place: number): string {
   const content = message?.content ?? '';
   if (message === undefined || content.startsWith(AWAY_MARKER)) return ''; // ACP-PROMPT-3
   const isLast = () => !messages.slice(place).some(({ role }) => role === 'assistant');
-  if (message.role === 'tool') return resultText(nameOfCall(messages, message), content, isLast());
-  if (message.role !== 'assistant') return content;
-  return content === '' ? '' : `[You, earlier]: ${content}`;
+  if (message.role !== 'tool' && message.role !== 'assistant') return content;
+  const quoted = escapeMarkers(content); // ACP-PROMPT-7
+  if (message.role === 'tool') return resultText(nameOfCall(messages, message), quoted, isLast());
+  return content === '' ? '' : `[You, earlier]: ${quoted}`;
 }
 
 /** ACP-PROMPT-4 */
