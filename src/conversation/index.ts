@@ -16,7 +16,7 @@
  * text/        markers, escaping, look-alike characters, token estimates, differences of lines, first lines
  */
 export * from './conversation.ts';
-export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
+export { type PendingApproval, pendingApprovals, unknownApproval } from './decide/approvals.ts';
 export { awaitedCalls } from './decide/caller-results.ts';
 export * from './decide/command.ts';
 export type { HiringRules } from './decide/decision-builder.ts';

@@ -175,5 +175,11 @@ function notPending(builder: DecisionBuilder, approvalId: string): Refusal {
         `${approvalId} was answered already, or its turn is over`,
         'nothing was changed',
       )
-    : refusal('NOT_FOUND', `there is no approval ${approvalId}`, '`parley approvals` lists the pending ones');
+    : unknownApproval(approvalId);
+}
+
+/** The same whether there is such a conversation or not. */
+export function unknownApproval(id: string): Refusal {
+  const hint = 'it was answered already, or never requested; `parley approvals` lists the outstanding ones';
+  return refusal('NOT_FOUND', `there is no approval ${id}`, hint);
 }

@@ -28,6 +28,7 @@ import {
   refusalOfApproval,
   refusalOfGrant,
   toolError,
+  unknownApproval,
 } from '../../conversation/index.ts';
 import {
   asError,
@@ -50,7 +51,7 @@ import type { Reloader } from '../reload/reloader.ts';
 import type { Definitions } from '../team/definitions.ts';
 import { shownWithPrompt } from '../team/team.ts';
 import { listAgents, listTools } from './agents.ts';
-import { approvalsPage, changeOf, unknownApproval } from './approvals.ts';
+import { approvalsPage, changeOf } from './approvals.ts';
 import {
   askedPost,
   type Caller,
@@ -406,7 +407,7 @@ export class Api {
     { sender, isBound }: Caller,
   ): Promise<AnswerOf<'change'>> {
     const found = await this.#approvalThatWaits(approvalId);
-    if (!found) throw unknownApproval(approvalId);
+    if (!found) throw asError(unknownApproval(approvalId));
     if (sender !== null && !isApprover(sender, undefined, this.daemon.team.approvers))
       return { change: null, why: refusalOfApproval(sender).message };
     const { toolbox } = this.daemon.team;
@@ -474,7 +475,7 @@ export class Api {
     if (always && !mayOperate) throw asError(refusalOfGrant(by.id));
     const conversation = conversationOfApproval(approvalId);
     if (conversation === null || !(await this.workers.isThere(conversation)))
-      throw unknownApproval(approvalId);
+      throw asError(unknownApproval(approvalId));
     const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
     const changed = request.arguments && JSON.stringify(request.arguments);
     if (answer === 'approve') await this.#refuseUnseen(request, caller);

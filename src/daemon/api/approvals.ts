@@ -1,7 +1,7 @@
 import type { Toolbox } from '../../agents/index.ts';
 import type { AnswerOf } from '../../bus/index.ts';
 import type { PendingApproval } from '../../conversation/index.ts';
-import { ParleyError, readArguments, sha256Of, sizeOf } from '../../kernel/index.ts';
+import { readArguments, sha256Of, sizeOf } from '../../kernel/index.ts';
 
 /** Lists of approvals. Who may approve: PERSON-4 of `people.ts`. */
 
@@ -79,10 +79,4 @@ export async function changeOf(
   const text = shown.kind === 'completed' ? shown.content : null;
   const why = shown.kind === 'failed' ? shown.message : 'the daemon stops';
   return { change: text, ...(text === null && { why }), seen: sha256Of(text ?? why) };
-}
-
-export function unknownApproval(id: string): ParleyError {
-  return new ParleyError('NOT_FOUND', `there is no approval ${id}`, {
-    hint: 'it was answered already, or never requested; `parley approvals` lists the outstanding ones',
-  });
 }

@@ -54,6 +54,17 @@ describe('an answer to an approval', () => {
     expect(answers).toMatchObject([{ always: true, author: { id: 'operator' } }]);
   });
 
+  it('a refusal does not say whether there is such a conversation', async () => {
+    open({ approvers: ['alice'] });
+    await ask('demo');
+    const refusalOf = async (conversation: string) => {
+      const approvalId = `${conversation}.1.0123456789abcdef`;
+      return daemon.request('answer', { approvalId, answer: 'deny' }, 'mallory');
+    };
+    const elsewhere = JSON.parse(JSON.stringify(await refusalOf('none')).replaceAll('none.', 'demo.'));
+    expect(await refusalOf('demo')).toEqual(elsewhere);
+  });
+
   it('the operator may answer an approval without a name on the plain subject', async () => {
     open({ approvers: ['alice'] });
     const approval = { approvalId: await ask('demo'), answer: 'deny' };
