@@ -204,16 +204,18 @@ function keptOf(entry: Entry | undefined): { readonly context?: unknown; readonl
   return isRecord(kept) ? kept : null;
 }
 
-/** The text of a message of the user, without the context after it. */
+const HEADING = 'Context of the application:';
+const CONTEXT = new RegExp(String.raw`^\n{1,2}${HEADING}(?:\n> .*)+$`);
+
+/** The text of a message of the user, without the context after it. Any publisher may say that there is one: no other text is left out. */
 export function ownContent(entry: MessageEntry): MessageEntry {
   const length = keptOf(entry)?.length;
-  if (typeof length !== 'number') return entry;
   const { parts, ...rest } = entry;
-  return {
-    ...rest,
-    content: (entry.content ?? '').slice(0, length),
-    ...(parts && { parts: parts.slice(0, -1) }),
-  };
+  const content = entry.content ?? '';
+  if (typeof length !== 'number' || !CONTEXT.test(content.slice(length))) return entry;
+  const last = parts?.at(-1);
+  if (last && !(last.type === 'text' && CONTEXT.test(last.text))) return entry;
+  return { ...rest, content: content.slice(0, length), ...(parts && { parts: parts.slice(0, -1) }) };
 }
 
 /** A repeated message has the context and the tools of the first one. */
@@ -238,7 +240,7 @@ async function bodyOf(
   const digested = context === '' ? undefined : digest(context);
   const before = tail.findLast((entry) => keptOf(entry)?.context !== undefined);
   const isNew = isFirst && digested !== undefined && keptOf(before)?.context !== digested;
-  const text = ['', 'Context of the application:', ...quotedLines(context)].join('\n');
+  const text = ['', HEADING, ...quotedLines(context)].join('\n');
   return {
     ...common,
     ...(isNew ? postOf([...kept, { type: 'text', text }]) : own),
