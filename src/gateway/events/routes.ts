@@ -1,6 +1,6 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Application, RouteContext } from '../context.ts';
+import { type Application, daemonOf, type RouteContext } from '../context.ts';
 import { eventStream } from '../progress/event-stream.ts';
 import {
   conversationFeed,
@@ -20,8 +20,7 @@ const MOST_FOLLOWED = 64;
 export function addEventRoutes(app: Application, routes: RouteContext): void {
   const { closing, newId, heartbeatMs } = routes;
   const onFaultAt = (path: string) => (error: unknown) => routes.onFault(error, path);
-  const daemon = () => routes.daemon();
-  const list = new ListFeed({ daemon, newId, onFault: onFaultAt('/api/events') });
+  const list = new ListFeed({ daemon: () => routes.daemon(), newId, onFault: onFaultAt('/api/events') });
   const stream = (feeds: readonly Feed[], path: string) =>
     eventStream(framesOf(feeds, closing), {
       heartbeatMs,
@@ -35,7 +34,7 @@ export function addEventRoutes(app: Application, routes: RouteContext): void {
     const { path } = context.req;
     const conversation = checkedName(context.req.param('conversation'));
     const from = startOf(context.req.header('last-event-id'), context.req.query('from'));
-    const place = { daemon: daemon(), framing: ONE_CONVERSATION, conversation, from };
+    const place = { daemon: daemonOf(context), framing: ONE_CONVERSATION, conversation, from };
     return stream([conversationFeed({ ...place, onFault: onFaultAt(path) })], path);
   });
   app.get('/api/events', (context) => {
@@ -47,7 +46,7 @@ export function addEventRoutes(app: Application, routes: RouteContext): void {
         'nothing to follow',
         'name conversations with ?follow=ID@INDEX,…, or the list with ?list=1',
       );
-    const shared = { daemon: daemon(), framing: SEVERAL_CONVERSATIONS, onFault: onFaultAt(path) };
+    const shared = { daemon: daemonOf(context), framing: SEVERAL_CONVERSATIONS, onFault: onFaultAt(path) };
     const onEntries = () => list.hurry();
     const feeds = [...followed].map(([conversation, from]) =>
       conversationFeed({ ...shared, conversation, from, onEntries }),

@@ -97,6 +97,8 @@ describe('a request that stays open', () => {
     ['A2A', 'entries', '/a2a/parley', rpc('tasks/get', { id: 'demo.0' })],
     ['AG-UI', 'entries', '/ag-ui/parley', { ...thread, forwardedProps: {} }],
     ['an export', 'entries', '/api/conversations/demo/export', null],
+    ['the events of a conversation', 'entries', '/api/conversations/demo/events', null],
+    ['the events of several', 'entries', '/api/events?follow=demo', null],
   ])('SEATS-2: reads by %s count with those of the same caller', async (_, endpoint, path, body) => {
     await open();
     const held: (() => void)[] = [];
