@@ -1,3 +1,4 @@
+import { groupedBy } from '../../kernel/index.ts';
 import { diffHunks, type Hunk } from '../text/line-diff.ts';
 import type { ExplainedRequest, ReportedDefinition, ReportedPart, RequestMessage } from './view-report.ts';
 
@@ -59,14 +60,10 @@ function arrived(after: PlacedMessage, partnerOf: ReadonlyMap<number, PlacedMess
 
 /** The longest common subsequence of equal messages: position before → position after. */
 function keptPairs(left: readonly PlacedMessage[], right: readonly PlacedMessage[]): Map<number, number> {
-  const places = new Map<string, number[]>();
-  for (const { message, place } of right) {
-    const key = JSON.stringify(message);
-    places.set(key, [...(places.get(key) ?? []), place]);
-  }
+  const equal = groupedBy(right, ({ message }) => JSON.stringify(message));
   const pairs = left.flatMap(({ message, place }): [number, number][] => {
-    const other = places.get(JSON.stringify(message))?.shift();
-    return other === undefined ? [] : [[place, other]];
+    const other = equal.get(JSON.stringify(message))?.shift();
+    return other === undefined ? [] : [[place, other.place]];
   });
   return new Map(longestRising(pairs));
 }

@@ -1,4 +1,4 @@
-import { messageOf, ParleyError, sha256Of, sleep } from '../../kernel/index.ts';
+import { groupedBy, messageOf, ParleyError, sha256Of, sleep } from '../../kernel/index.ts';
 import type { NewestAppend } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import type { Claimant } from './claims.ts';
@@ -279,14 +279,7 @@ function byOwnerOf(
   ids: readonly string[],
   all: ReadonlyMap<string, NewestAppend>,
 ): ReadonlyMap<string, readonly string[]> {
-  const byOwner = new Map<string, string[]>();
-  for (const id of ids) {
-    const owner = all.get(id)?.status?.claim?.daemon ?? '';
-    const its = byOwner.get(owner);
-    if (its) its.push(id);
-    else byOwner.set(owner, [id]);
-  }
-  return byOwner;
+  return groupedBy(ids, (id) => all.get(id)?.status?.claim?.daemon ?? '');
 }
 
 const RETRYABLE: ReadonlySet<string> = new Set(['STORE_UNAVAILABLE', 'LOG_UNAVAILABLE']);

@@ -8,7 +8,7 @@ import type {
   Unaccepted,
 } from '../../agents/tool-port.ts';
 import { escapeTokens, wireParameters } from '../../conversation/index.ts';
-import { cut, hideValues, messageOf, monotonicClock, sha256Of } from '../../kernel/index.ts';
+import { cut, groupedBy, hideValues, messageOf, monotonicClock, sha256Of } from '../../kernel/index.ts';
 import type { Enclose } from '../processes.ts';
 import { failed } from '../toolbox.ts';
 import { ChildTransport } from './child-transport.ts';
@@ -373,23 +373,12 @@ export interface ServerTool {
  *    `mcp__<server>__` is cut (at most 55 characters).
  */
 export function wireNames<T extends ServerTool>(places: readonly T[]): ReadonlyMap<string, T> {
-  const named = [...alike(places.map((place) => [plainName(place), place]))].flatMap(([name, same]) =>
+  const named = [...groupedBy(places, plainName)].flatMap(([name, same]) =>
     same.map((place): [string, T] => [same.length === 1 ? name : marked(name, place), place]),
   );
-  const offered = [...alike(named)].flatMap(
-    ([name, [place, ...others]]): [string, T][] => (place && others.length === 0 ? [[name, place]] : []), // NAMES-4
-  );
+  const alike = [...groupedBy(named, ([name]) => name).values()];
+  const offered = alike.filter((same) => same.length === 1).flat(); // NAMES-4
   return new Map(offered.sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-function alike<T>(named: readonly (readonly [string, T])[]): ReadonlyMap<string, T[]> {
-  const found = new Map<string, T[]>();
-  for (const [name, place] of named) {
-    const same = found.get(name);
-    if (same) same.push(place);
-    else found.set(name, [place]);
-  }
-  return found;
 }
 
 /** Whether `name` is one that this server's tools can have. */
