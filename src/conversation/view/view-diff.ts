@@ -1,4 +1,3 @@
-import { groupedBy } from '../../kernel/index.ts';
 import { diffHunks, type Hunk } from '../text/line-diff.ts';
 import type { ExplainedRequest, ReportedDefinition, ReportedPart, RequestMessage } from './view-report.ts';
 
@@ -60,10 +59,14 @@ function arrived(after: PlacedMessage, partnerOf: ReadonlyMap<number, PlacedMess
 
 /** The longest common subsequence of equal messages: position before → position after. */
 function keptPairs(left: readonly PlacedMessage[], right: readonly PlacedMessage[]): Map<number, number> {
-  const equal = groupedBy(right, ({ message }) => JSON.stringify(message));
+  const places = new Map<string, number[]>();
+  for (const { message, place } of right) {
+    const key = JSON.stringify(message);
+    places.set(key, [...(places.get(key) ?? []), place]);
+  }
   const pairs = left.flatMap(({ message, place }): [number, number][] => {
-    const other = equal.get(JSON.stringify(message))?.shift();
-    return other === undefined ? [] : [[place, other.place]];
+    const other = places.get(JSON.stringify(message))?.shift();
+    return other === undefined ? [] : [[place, other]];
   });
   return new Map(longestRising(pairs));
 }
