@@ -393,7 +393,7 @@ interface Holdings {
 
 /** Adjacent known entries that were left out for the same reason. */
 interface LeftOutRange extends LeftOut {
-  readonly indexes: readonly number[];
+  readonly indexes: number[];
 }
 
 function holdingsOf(reducible: Reducible, length: number): Holdings {
@@ -450,7 +450,8 @@ function leftOutRanges(
     if (last && reason && last.how === reason.how && last.by === reason.by) rows.pop();
     else last = null;
     if (reason === null) continue;
-    const indexes: readonly number[] = [...(last?.indexes ?? []), index];
+    const indexes: number[] = last?.indexes ?? []; // a copy for each index would take quadratic time
+    indexes.push(index);
     const from: number = last?.from ?? index;
     last = { from, to: index, ...reason, recall: { from, to: index }, indexes };
     rows.push(last);

@@ -56,6 +56,15 @@ describe('an explanation of a view', () => {
     expect(report.fault?.code).toBe(status === 'failed' ? 'CONTEXT_STILL_TOO_LARGE' : undefined);
   });
 
+  it('an explanation of a long conversation takes linear time', () => {
+    const log = new Log();
+    const asked = Array.from({ length: 80_000 }, () => log.person('word'));
+    log.answer('pm', log.start('pm', ...asked), words(200));
+    log.person('now?');
+    // Quadratic work on so many entries exceeds the timeout of the test.
+    expect(reportOf(log, { contextTokens: 900 }).left_out_as).toMatchObject([{ from: 0, to: 80_001 }]);
+  });
+
   it('an explanation reports that a view over its limit cannot be reduced', () => {
     const log = new Log();
     log.person(words(120)); // The trigger is never taken.
