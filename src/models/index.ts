@@ -13,11 +13,7 @@
  *
  * Only http/ may import the vendor's package. No retry decision outside the adapters' `retryable`; no access to logs.
  */
-export {
-  createRemoteModel,
-  type OpenRemoteChannel,
-  type RemoteModel,
-} from './remote/index.ts';
+export { createRemoteModel, type RemoteModel } from './remote/index.ts';
 export {
   createFunctionModel,
   createOfflineModel,
@@ -28,6 +24,5 @@ export {
   loadScript,
   type ModelFunction,
   recordedScript,
-  type Script,
   type ScriptedModelOptions,
 } from './scripted/index.ts';

@@ -10,12 +10,7 @@
  *
  * Texts for models (descriptions, results, failures) are part of requests: a change alters their hashes.
  */
-export {
-  type BuiltInOptions,
-  type Conversations,
-  createBuiltInTools,
-  type StoredBlobs,
-} from './builtin/index.ts';
+export { type Conversations, createBuiltInTools, type StoredBlobs } from './builtin/index.ts';
 export {
   createInProcessTools,
   type InProcessTool,

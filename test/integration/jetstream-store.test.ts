@@ -7,8 +7,8 @@ import {
   openJetStreamStore,
   openStreamSource,
   openStreamTarget,
-  type StoreEvent,
 } from '../../src/persistence/jetstream/index.ts';
+import type { StoreEvent } from '../../src/persistence/jetstream/stream-store.ts';
 import { batch, entry } from '../contract/samples.ts';
 import { record } from '../contract/tool-records.contract.ts';
 import { errorWith } from '../support/error-with.ts';

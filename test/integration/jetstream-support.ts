@@ -2,7 +2,7 @@ import { connect } from 'nats';
 import { onTestFinished } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
-import type { JetStreamStoreOptions } from '../../src/persistence/jetstream/index.ts';
+import type { JetStreamStoreOptions } from '../../src/persistence/jetstream/stream-store.ts';
 import { createProxyActor } from '../chaos/actors/proxy.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from '../support/nats-server.ts';

@@ -1,7 +1,8 @@
 import { createSubjects } from '../../src/bus/index.ts';
 import { closeConnection, openNats, watchConnection } from '../../src/bus/nats/index.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
-import { type JetStreamStoreOptions, openJetStreamStore } from '../../src/persistence/jetstream/index.ts';
+import { openJetStreamStore } from '../../src/persistence/jetstream/index.ts';
+import type { JetStreamStoreOptions } from '../../src/persistence/jetstream/stream-store.ts';
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 

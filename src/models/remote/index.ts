@@ -1,10 +1,2 @@
 export { createRemoteModel, type RemoteModel } from './model.ts';
-export type {
-  OpenRemoteChannel,
-  RemoteChannel,
-  RemoteEvent,
-  RemoteMessage,
-  RemoteOffer,
-  RemoteOutcome,
-  RemoteResults,
-} from './session.ts';
+export type { RemoteChannel, RemoteEvent, RemoteMessage, RemoteOffer, RemoteResults } from './session.ts';

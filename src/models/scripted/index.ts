@@ -11,5 +11,4 @@ export {
   recordedScript,
   type ScriptedModelOptions,
 } from './model.ts';
-export type { Script } from './script.ts';
 export { loadScript } from './script.ts';

@@ -10,10 +10,4 @@
  *
  * Only `stream-log` appends to a log. Nothing is kept on this machine.
  */
-export {
-  type JetStreamStoreOptions,
-  openJetStreamStore,
-  openStreamSource,
-  openStreamTarget,
-  type StoreEvent,
-} from './stream-store.ts';
+export { openJetStreamStore, openStreamSource, openStreamTarget } from './stream-store.ts';

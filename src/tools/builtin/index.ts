@@ -11,4 +11,4 @@
  * No file is opened except through files/sandbox.ts. No failure contains a real path of this machine.
  */
 export type { Conversations, StoredBlobs } from './tool.ts';
-export { type BuiltInOptions, createBuiltInTools } from './toolbox.ts';
+export { createBuiltInTools } from './toolbox.ts';

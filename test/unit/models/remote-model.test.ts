@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ModelRequest, WireMessage } from '../../../src/agents/index.ts';
-import { createRemoteModel, type OpenRemoteChannel, type RemoteModel } from '../../../src/models/index.ts';
+import { createRemoteModel, type RemoteModel } from '../../../src/models/index.ts';
 import type {
   RemoteEvent,
   RemoteMessage,
   RemoteOffer,
-  RemoteOutcome,
   RemoteResults,
 } from '../../../src/models/remote/index.ts';
+import type { OpenRemoteChannel, RemoteOutcome } from '../../../src/models/remote/session.ts';
 import { errorWith } from '../../support/error-with.ts';
 
 /** The remote model over a transport and with a clock of the test. */

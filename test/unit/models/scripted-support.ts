@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Model, ModelDelta, ModelRequest, WireMessage } from '../../../src/agents/model-port.ts';
-import { createScriptedModel, type Script } from '../../../src/models/index.ts';
+import { createScriptedModel } from '../../../src/models/index.ts';
+import type { Script } from '../../../src/models/scripted/script.ts';
 
 export function requestOf(messages: readonly WireMessage[], agent = 'dev'): ModelRequest {
   const body = new TextEncoder().encode(JSON.stringify({ model: 'scripted', agent, messages }));

@@ -2,7 +2,8 @@ import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { Toolbox, ToolOutcome, ToolRun } from '../../../src/agents/tool-port.ts';
-import { type BuiltInOptions, createBuiltInTools } from '../../../src/tools/index.ts';
+import type { BuiltInOptions } from '../../../src/tools/builtin/toolbox.ts';
+import { createBuiltInTools } from '../../../src/tools/index.ts';
 import { newFolder } from '../../support/lifetime.ts';
 
 /** A project, its surroundings, and the built-in tools on it. */
