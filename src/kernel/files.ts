@@ -123,12 +123,17 @@ export async function replaceFile(
   const temporary = `${path}.tmp`;
   const handle = await openTemporary(temporary);
   try {
-    await handle.writeFile(content as string); // takes an iterable too, which its type does not say
-    if (durable) await handle.sync();
-  } finally {
-    await handle.close();
+    try {
+      await handle.writeFile(content as string); // takes an iterable too, which its type does not say
+      if (durable) await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
   }
-  await rename(temporary, path);
   if (durable) await syncDirectory(dirname(path));
 }
 

@@ -271,9 +271,9 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
     problems.add({ source: setting.source, seen: show(setting.text), expected });
     return null;
   }
-  const text = settingValue(input, 'httpToken')?.text;
+  const { text, source } = settingValue(input, 'httpToken') ?? {};
   const token = text === NO_TOKEN ? undefined : text;
-  const tokens = httpTokens(token, file, problems);
+  const tokens = httpTokens({ text: token, source }, file, problems);
   if (tokens.length === 0 && !LOOPBACK.test(host)) {
     problems.add({
       source: setting.source,
@@ -298,7 +298,7 @@ const HTTP_PUBLISHER = 'http';
 const SHORTEST_TOKEN = 16;
 
 function httpTokens(
-  own: string | undefined,
+  own: { readonly text: string | undefined; readonly source: string | undefined },
   { tokens, publishers, people, stopOnDisconnect: stops }: HttpFile,
   problems: Problems,
 ): HttpToken[] {
@@ -308,7 +308,7 @@ function httpTokens(
     text: string | undefined;
     stopOnDisconnect?: boolean | undefined;
   })[] = [
-    { key: settingVariable('httpToken'), role: 'operate', text: own, publisher: operate },
+    { key: own.source ?? '', role: 'operate', text: own.text, publisher: operate },
     { key: 'http.tokens.operate', role: 'operate', text: tokens.operate, publisher: operate },
     { key: 'http.tokens.approve', role: 'approve', text: tokens.approve, publisher: approve },
     { key: 'http.tokens.post', role: 'post', text: tokens.post, publisher: post },

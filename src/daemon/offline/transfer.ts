@@ -97,7 +97,7 @@ export async function exportToFile(
   const urls = format === 'openai' ? await dataUrlsOf(blobs, entries) : undefined;
   const text = await exportText(dataDirectory, entries, format, urls);
   const files = format === 'jsonl' ? await exportFiles(blobs, entries, folderOf(out)) : (urls?.size ?? 0);
-  await replaceFile(out, `${text}\n`);
+  await replaceFile(out, text && `${text}\n`);
   return { out, files };
 }
 

@@ -190,6 +190,11 @@ describe('export', () => {
     expect(ran.err).toContain(why);
   });
 
+  it('export of no rated answers prints nothing', async () => {
+    const daemonModule = { exportConversation: async () => '' };
+    expect((await parley(['export', 'demo', '--format', 'cases'], { daemonModule })).out).toBe('');
+  });
+
   it('export says which file cannot be written, and why', async () => {
     const fault = Object.assign(new Error('ENOENT: no such file or directory, open'), { code: 'ENOENT' });
     const options = { daemonModule: { exportToFile: () => Promise.reject(fault) } };

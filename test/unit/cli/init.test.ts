@@ -69,6 +69,7 @@ describe('init', () => {
       name: 'mine',
       scripts: { start: 'exec parley up', parley: 'exec parley', test: 'mine' },
       dependencies: { parleyd: `file:${CHECKOUT}` },
+      allowScripts: { esbuild: true },
     });
     expect((await init(directory)).code).toBe(2);
   });
@@ -85,6 +86,15 @@ describe('init', () => {
     await symlink('/none/at/all', join(directory, 'link'));
     const ran = await init(directory, 'link');
     expect([ran.code, ran.err]).toEqual([2, expect.stringContaining('link cannot be written: E')]);
+  });
+
+  it('init that cannot write everything leaves nothing, so that it can run again', async () => {
+    const directory = await newFolder();
+    await symlink('/none/package.json', join(directory, 'package.json'));
+    const ran = await init(directory);
+    expect(ran.code).toBe(2);
+    expect(ran.err).toContain(`${directory} cannot be written`);
+    expect(await readdir(directory)).toEqual(['package.json']);
   });
 
   it('init refuses a template that does not exist and names those that do', async () => {

@@ -187,6 +187,7 @@ describe('the settings of the daemon', () => {
     [{ store: 'disk' }, 'flag --store\n    seen:     "disk"\n    expected: one of file, jetstream'],
     [{ http: '7420' }, 'flag --http\n    seen:     "7420"\n    expected: HOST:PORT'],
     [{ http: 'localhost:70000' }, 'flag --http\n    seen:     "localhost:70000"'],
+    [{ httpToken: 'short' }, 'flag --http-token\n    seen:     5 characters'],
     [{ nats: 'http://x' }, 'flag --nats\n    seen:     "http://x"\n    expected: managed, or a URL'],
     [{ nats: 'htp://user:pass@x' }, 'flag --nats\n    seen:     [hidden'],
   ];

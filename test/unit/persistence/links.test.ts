@@ -48,6 +48,12 @@ describe.each(KINDS)('%s in place of a file of the data directory', (_, make) =>
   });
 });
 
+it('a file that cannot be replaced leaves no temporary file', async () => {
+  await mkdir(path('out.json'), { recursive: true });
+  await expect(replaceFile(path('out.json'), '{}')).rejects.toThrow();
+  await expect(lstat(path('out.json.tmp'))).rejects.toThrow('ENOENT');
+});
+
 describe('a symbolic link in place of a log', () => {
   it('the log is neither read nor written through the link', async () =>
     withLink(path('log.jsonl'), symlink, async () => {

@@ -109,7 +109,7 @@ export function addExport(program: Command, act: Act): void {
       const text = await exportConversation(dataDirectoryOf(context), conversation, format, onNamed);
       // On a terminal, control characters of a message would act; in JSON an escape is the same text.
       const isSafe = format === 'markdown' && context.io.stdout.isTTY !== true;
-      context.line(isSafe ? text : escapeHidden(text));
+      if (text !== '') context.line(isSafe ? text : escapeHidden(text));
     },
   );
 }

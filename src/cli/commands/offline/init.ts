@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { constants, copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { constants, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { ParleyError } from '../../../client/index.ts';
@@ -77,14 +77,15 @@ async function createProject(directory: string, template: Template): Promise<Pro
     });
   }
   const files: string[] = [];
-  for (const part of ['common', template]) {
-    const copied = copyTemplate(part, directory).catch((error: unknown) => {
-      throw new ParleyError('USAGE', `${directory} cannot be written: ${messageOf(error)}`, { cause: error });
-    });
-    files.push(...(await copied));
+  const made: string[] = [];
+  try {
+    for (const part of ['common', template]) files.push(...(await copyTemplate(part, directory, made)));
+    if (existsSync(join(directory, 'package.json'))) await completePackage(join(directory, 'package.json'));
+    else files.push(await writePackage(directory));
+  } catch (error) {
+    for (const path of made) await rm(path, { recursive: true, force: true });
+    throw new ParleyError('USAGE', `${directory} cannot be written: ${messageOf(error)}`, { cause: error });
   }
-  if (existsSync(join(directory, 'package.json'))) await completePackage(join(directory, 'package.json'));
-  else files.push(await writePackage(directory));
   return { directory, template, files: files.sort() };
 }
 
@@ -97,8 +98,8 @@ async function foreignNames(directory: string): Promise<string[]> {
   return names.filter((name) => !MAY_EXIST.includes(name) && !/^parleyd-.*\.tgz$/.test(name));
 }
 
-/** npm leaves a file named `.gitignore` out of a package, so the template's is `_gitignore`. */
-async function copyTemplate(name: string, directory: string): Promise<string[]> {
+/** Adds what it makes to `made`. npm leaves a file named `.gitignore` out of a package, so the template's is `_gitignore`. */
+async function copyTemplate(name: string, directory: string, made: string[]): Promise<string[]> {
   const source = join(PACKAGE, 'templates', name);
   const entries = await readdir(source, { recursive: true, withFileTypes: true });
   const files: string[] = [];
@@ -106,8 +107,10 @@ async function copyTemplate(name: string, directory: string): Promise<string[]> 
     if (!entry.isFile() || entry.name === 'package.json') continue;
     const from = join(entry.parentPath, entry.name);
     const file = relative(source, from).replace('_gitignore', '.gitignore');
-    await mkdir(dirname(join(directory, file)), { recursive: true });
+    const folder = await mkdir(dirname(join(directory, file)), { recursive: true });
+    if (folder !== undefined) made.push(folder);
     await copyFile(from, join(directory, file), constants.COPYFILE_EXCL);
+    made.push(join(directory, file));
     files.push(file);
   }
   return files;
@@ -125,9 +128,9 @@ async function completePackage(file: string): Promise<void> {
     .then(JSON.parse)
     .catch(() => null);
   if (typeof found !== 'object' || found === null) return;
-  const { scripts } = await projectPackage();
+  const { scripts, allowScripts } = await projectPackage();
   const dependencies = { ...DEPENDENCY, ...found.dependencies };
-  const text = { ...found, scripts: { ...scripts, ...found.scripts }, dependencies };
+  const text = { allowScripts, ...found, scripts: { ...scripts, ...found.scripts }, dependencies };
   await writeFile(file, `${JSON.stringify(text, null, 2)}\n`);
 }
 
