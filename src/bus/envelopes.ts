@@ -8,6 +8,7 @@ import {
   ParleyError,
   type Refusal,
   refusal,
+  refusalOf,
 } from '../kernel/index.ts';
 import type { ApiAnswer, BusLog } from './port.ts';
 
@@ -62,7 +63,7 @@ function shortened(text: string): string {
 
 /** What a handler threw, as a refusal: a known fault by its code, a bug without its details. */
 export function refusalOfFault(fault: unknown): Refusal {
-  if (fault instanceof ParleyError) return refusal(fault.code, fault.message, fault.hint, fault.retryAfter);
+  if (fault instanceof ParleyError) return refusalOf(fault);
   return refusal(
     'INTERNAL',
     'the daemon failed at this request',

@@ -19,6 +19,7 @@ import {
 } from '../conversation/index.ts';
 import {
   asError,
+  hasCode,
   isRecord,
   type JsonRecord,
   linkedAbort,
@@ -238,7 +239,7 @@ class Exchange {
         await this.#client.request('results', { ...this.#by, results: [{ call: id, ...told }] });
         return;
       } catch (error) {
-        if (error instanceof ParleyError && error.code === 'CALL_OVER') return; // the log says how
+        if (hasCode(error, 'CALL_OVER')) return; // the log says how
         if (isUnreachable(error)) await sleep(RETRY_MS, signal);
         else if (told === result) told = failed(messageOf(error));
         else throw error;

@@ -1,6 +1,6 @@
 import { type Arrival, Follower } from '../bus/index.ts';
 import type { Entry, LiveChunk } from '../conversation/index.ts';
-import { abortable, linkedAbort, onAbort, ParleyError } from '../kernel/index.ts';
+import { abortable, hasCode, linkedAbort, onAbort } from '../kernel/index.ts';
 import { isUnreachable } from './requests.ts';
 import type { AnswerOf, PostAnswer, PostMessage, PostOptions, SendRequest } from './verbs.ts';
 
@@ -65,7 +65,7 @@ export async function* followConversation(
         onReachable?.(false);
         return null;
       }
-      if (!(error instanceof ParleyError && error.code === 'NOT_FOUND')) throw error;
+      if (!hasCode(error, 'NOT_FOUND')) throw error;
       hasRead = true;
       onReachable?.(true);
       return { length: 0, entries: [] };
@@ -117,7 +117,7 @@ export async function logLength(client: Requests, conversation: string): Promise
   try {
     return (await client.request('conversation', { conversation })).length;
   } catch (error) {
-    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return 0;
+    if (hasCode(error, 'NOT_FOUND')) return 0;
     throw error;
   }
 }

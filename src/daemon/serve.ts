@@ -1,6 +1,6 @@
 import { type Bus, type IngressOptions, type Owner, type StreamPosition, VERBS } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
-import { type Grace, messageOf, type ParleyError, type Releasers, refusal } from '../kernel/index.ts';
+import { type Grace, messageOf, type ParleyError, type Releasers, refusalOf } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { Api } from './api/api.ts';
 import { Erasure } from './api/erasure.ts';
@@ -98,10 +98,7 @@ export async function serve({
 function inTime(api: Pick<Api, 'handle'>, store: Runtime['store']): Pick<Api, 'handle'> {
   return {
     handle: (request) =>
-      orFault(api.handle(request), store, ({ code, message, hint }) => ({
-        ok: false,
-        refusal: refusal(code, message, hint),
-      })),
+      orFault(api.handle(request), store, (fault) => ({ ok: false, refusal: refusalOf(fault) })),
   };
 }
 

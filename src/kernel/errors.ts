@@ -46,6 +46,16 @@ export function asError(refused: Refusal): ParleyError {
   return new ParleyError(refused.code, refused.message, refused);
 }
 
+/** An error as a value for its sender. */
+export function refusalOf({ code, message, hint, retryAfter }: ParleyError): Refusal {
+  return refusal(code, message, hint, retryAfter);
+}
+
+/** An error for a person, with one of these codes. */
+export function hasCode(error: unknown, ...codes: readonly string[]): error is ParleyError {
+  return error instanceof ParleyError && codes.includes(error.code);
+}
+
 /** The message of any thrown value, without a stack. */
 export function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);

@@ -9,7 +9,7 @@
  *   time, ids                 clocks, time limits, cancellation, order of work and release, ids (injected, so that the core is pure), hashes
  *   log                       the log of the program, and the secret values that it hides
  *   package                   the folder and the version of this package
- *   paging, tally             lists in messages of a limited size; counts and lists by key
+ *   paging, tally             lists in messages of a limited size; counts, lists and the newest by key
  *   files                     directories, disk space, files of one owner, permissions
  *   nats-names, nats-streams  server lists; streams and what the server answers
  *   one-time-code             comparison of secrets; proof of knowledge of a key, accepted once

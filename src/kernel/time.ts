@@ -231,9 +231,10 @@ export class InOrder {
     return done;
   }
 
-  /** Resolves when nothing runs and nothing waits. */
-  async idle(): Promise<void> {
-    while (this.#tails.size > 0) await Promise.all(this.#tails.values());
+  /** Resolves when nothing runs and nothing waits, or nothing of this key. */
+  async idle(key?: string): Promise<void> {
+    if (key === undefined) while (this.#tails.size > 0) await Promise.all(this.#tails.values());
+    else while (this.#tails.has(key)) await this.#tails.get(key);
   }
 }
 
@@ -241,6 +242,19 @@ export class InOrder {
 export function inOrder(): <T>(work: () => Promise<T>) => Promise<T> {
   const order = new InOrder();
   return (work) => order.run('', work);
+}
+
+/** At most so many at a time, in their order. */
+export async function concurrently<Item>(
+  items: Iterable<Item>,
+  most: number,
+  work: (item: Item) => Promise<unknown>,
+): Promise<void> {
+  const waiting = items[Symbol.iterator]();
+  const loops = Array.from({ length: most }, async () => {
+    for (let next = waiting.next(); !next.done; next = waiting.next()) await work(next.value);
+  });
+  await Promise.all(loops);
 }
 
 /** Releases resources in reverse order of acquisition. A release that fails does not prevent the others. */

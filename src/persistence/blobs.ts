@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Entry } from '../conversation/index.ts';
-import { InOrder, ParleyError, sha256Of } from '../kernel/index.ts';
+import { hasCode, InOrder, ParleyError, sha256Of } from '../kernel/index.ts';
 import type { BlobFacts, Blobs, NamedFiles } from './port.ts';
 import { logClosed, requireBlobHash } from './rules.ts';
 import type { Storage, StoredContent } from './storage.ts';
@@ -269,7 +269,7 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
       for await (const _ of verified({ sha256, size: known.size }, content, () => damaged(sha256)));
       return true;
     } catch (error) {
-      if (error instanceof ParleyError && error.code === 'BLOB_DAMAGED') return false;
+      if (hasCode(error, 'BLOB_DAMAGED')) return false;
       throw error;
     }
   }

@@ -69,30 +69,39 @@ export type Explained =
   | { readonly ok: true; readonly explanation: Explanation }
   | { readonly ok: false; readonly refusal: Refusal };
 
+/** What is asked about a log. */
+interface ExplainedPlace {
+  readonly conversation: string;
+  readonly agent?: string | undefined;
+  readonly at?: number | undefined;
+  readonly texts?: readonly string[] | undefined;
+}
+
+export interface ExplainContext {
+  readonly sources: RequestSources;
+  /** The stored ones, and the content of files. */
+  readonly definitions: { read(hash: string): Promise<Definition>; readonly files: FileCache };
+}
+
 /**
- * As `explain`, with the definition that the log names for that request. `read` gets a stored definition. Without an agent: the request
- * that led to answer `at`, or to the newest answer.
+ * As `explain`, with the definition that the log names for that request. Without an agent: the request that led to answer `at`, or to
+ * the newest answer.
  */
 export async function explainStored(
   entries: readonly Entry[],
-  conversation: string,
-  whose: string | undefined,
-  place: number | undefined,
-  live: RequestSources,
-  read: (hash: string) => Promise<Definition>,
-  texts: readonly string[] = [],
-  cache?: FileCache,
+  { conversation, agent: whose, at: place, texts }: ExplainedPlace,
+  { sources, definitions }: ExplainContext,
 ): Promise<Explained> {
   const answered = whose === undefined ? answerOfAny(entries, place) : null;
   const agent = whose ?? answered?.author.id;
   if (agent === undefined) return noAnswer(entries, conversation, place);
   const at = answered?.index ?? place;
   const hash = definitionAt(entries, agent, at);
-  const recorded = hash === null ? null : await read(hash);
-  const given = [entries, conversation, agent, at, live, recorded, texts] as const;
+  const recorded = hash === null ? null : await definitions.read(hash);
+  const given = [entries, conversation, agent, at, sources, recorded, texts] as const;
   const draft = explain(...given);
-  if (!draft.ok || draft.explanation.files.length === 0 || !cache) return draft;
-  return explain(...given, await cache.load(draft.explanation.files));
+  if (!draft.ok || draft.explanation.files.length === 0) return draft;
+  return explain(...given, await definitions.files.load(draft.explanation.files));
 }
 
 /** The definition in the newest `turn-started` of the turn that the request belongs to; null: none is recorded. */

@@ -1,4 +1,4 @@
-import { type Explained, explainStored, type RequestSources } from '../../agents/index.ts';
+import { type ExplainContext, type Explained, explainStored } from '../../agents/index.ts';
 import {
   type AnswerOf,
   type ApiAnswer,
@@ -38,6 +38,7 @@ import {
   ParleyError,
   pageOf,
   refusal,
+  refusalOf,
   sha256Of,
   sizeOf,
 } from '../../kernel/index.ts';
@@ -183,11 +184,7 @@ export class Api {
     this.daemon = daemon;
     this.workers = workers;
     this.#posts = posts;
-    const counted = () =>
-      new PublisherLimits(
-        () => daemon.team.publishers,
-        () => false,
-      );
+    const counted = () => new PublisherLimits(() => daemon.team.publishers);
     this.#histories = counted();
     this.#ratings = counted();
     this.#uploads = new Uploads(daemon.files);
@@ -199,8 +196,7 @@ export class Api {
     try {
       return { ok: true, body: await this.#dispatch(request) };
     } catch (error) {
-      if (error instanceof ParleyError)
-        return { ok: false, refusal: refusal(error.code, error.message, error.hint, error.retryAfter) };
+      if (error instanceof ParleyError) return { ok: false, refusal: refusalOf(error) };
       this.daemon.log.error({ endpoint: request.endpoint, error: messageOf(error) }, 'a request failed');
       const hint = 'the daemon log has the details; try again';
       return {
@@ -506,17 +502,16 @@ type SteeringVerb = 'label' | 'hire' | 'dismiss' | 'stop' | 'resume';
 /** The verb `view`. `room`: the largest answer, in bytes; texts of the definition that do not fit are left out. */
 export async function explainRequest(
   entries: readonly Entry[],
-  { conversation, agent, at, texts, body }: RequestOf<'view'>,
-  { sources, definitions }: { readonly sources: RequestSources; readonly definitions: Definitions },
+  request: RequestOf<'view'>,
+  known: ExplainContext,
   room: number,
 ): Promise<
   { readonly ok: true; readonly explanation: ExplainedRequest } | Extract<Explained, { readonly ok: false }>
 > {
-  const read = (hash: string) => definitions.read(hash);
-  const { files } = definitions;
-  const explained = await explainStored(entries, conversation, agent, at, sources, read, texts, files);
+  const explained = await explainStored(entries, request, known);
   if (!explained.ok) return explained;
-  return { ok: true, explanation: within(await shownWithPrompt(explained, body, files), room) };
+  const shown = await shownWithPrompt(explained, request.body, known.definitions.files);
+  return { ok: true, explanation: within(shown, room) };
 }
 
 function within({ report, ...request }: ExplainedRequest, room: number): ExplainedRequest {

@@ -10,9 +10,10 @@ import {
   quotedHistory,
   type SeededMessage,
 } from '../../conversation/index.ts';
-import { batchesOf, hasVisible, ParleyError, type Refusal, sizeOf } from '../../kernel/index.ts';
+import { asError, batchesOf, hasVisible, ParleyError, type Refusal, sizeOf } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
+import { noEntry } from '../conversations/workers.ts';
 import { BYTES_OF_ONE, type PublisherLimits } from '../ingress/publisher-limits.ts';
 
 interface Parts {
@@ -37,15 +38,7 @@ export async function forkConversation(
     throw new ParleyError('BAD_REQUEST', 'the copy needs another id than the conversation (`as`, or --as)');
   const entries = (await workers.existing(from)).entries();
   const at = asked ?? entries.length - 1;
-  if (at >= entries.length) {
-    throw new ParleyError(
-      'NO_SUCH_ENTRY',
-      `conversation ${from} has no entry ${at}; it has entries 0 to ${entries.length - 1}`,
-      {
-        hint: '`parley show` lists the entries by index',
-      },
-    );
-  }
+  if (at >= entries.length) throw noEntry(from, entries, at);
   const copied = entries.slice(0, at + 1);
   count?.(sizeOf(copied));
   for (const batch of batchesOf(copied, room / 2)) {
@@ -58,8 +51,7 @@ export async function forkConversation(
 async function submit(workers: Parts['workers'], id: string, command: Command): Promise<void> {
   const reply = await workers.submit(id, command);
   if (reply.kind !== 'refused') return;
-  const { code, message, hint } = reply.refusal;
-  throw new ParleyError(code, `${id}: ${message}`, { hint });
+  throw asError({ ...reply.refusal, message: `${id}: ${reply.refusal.message}` });
 }
 
 /** The stored outputs that it names are copied: its own one, and those of its reasoning and arguments (LARGE-2). */

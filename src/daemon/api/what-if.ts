@@ -1,8 +1,9 @@
 import { fromAnswer, type RecordedTurn, recordedTurns, turnAt } from '../../agents/index.ts';
 import type { AnswerOf, RequestOf } from '../../bus/index.ts';
 import { type Author, type Entry, feedbackIn } from '../../conversation/index.ts';
-import { type NewId, ParleyError } from '../../kernel/index.ts';
+import { asError, type NewId, ParleyError } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
+import { noEntry } from '../conversations/workers.ts';
 import type { Definitions } from '../team/definitions.ts';
 import type { Team } from '../team/team.ts';
 import { type LogKey, noDefinition, shortened, unknownModel, type WhatIfs } from '../what-if/what-ifs.ts';
@@ -95,10 +96,7 @@ function changeOf({ model, persona }: Start, agent: string, { whatIfs: { models 
   if (model === undefined && persona === undefined)
     throw badRequest('what-if: expected a change', 'name another `model`, or a `persona`');
   const found = model === undefined ? null : models.changedTo(model, agent);
-  if (model !== undefined && !found) {
-    const { code, message, hint } = unknownModel(model, models.names);
-    throw new ParleyError(code, message, { hint });
-  }
+  if (model !== undefined && !found) throw asError(unknownModel(model, models.names));
   return { model: found, persona: persona ?? null };
 }
 
@@ -111,12 +109,7 @@ function turnsOf(
   if (at === 'all' && turns.length > 0) return turns;
   if (at === 'all') throw noTurn(conversation, agent, '');
   const found = indexesOf(at, agent, entries).map((index) => {
-    if (index >= entries.length) {
-      const range = entries.length === 0 ? 'it is empty' : `it has entries 0 to ${entries.length - 1}`;
-      throw new ParleyError('NO_SUCH_ENTRY', `conversation ${conversation} has no entry ${index}; ${range}`, {
-        hint: '`parley show` lists the entries by index',
-      });
-    }
+    if (index >= entries.length) throw noEntry(conversation, entries, index);
     const turn = turnAt(turns, entries, index);
     if (!turn) throw noTurn(conversation, agent, ` at entry ${index}`);
     return start === 'answer' ? fromAnswer(turn, index) : turn;

@@ -9,7 +9,7 @@ import {
   type Sharing,
 } from '../../bus/index.ts';
 import type { LiveArrival } from '../../conversation/index.ts';
-import { type Log, messageOf, ParleyError, refusal, sizeOf, sleep } from '../../kernel/index.ts';
+import { hasCode, type Log, messageOf, ParleyError, refusal, sizeOf, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
 import type { IngressProgress } from '../conversations/ingress-progress.ts';
@@ -369,7 +369,7 @@ async function answerPeer(
   try {
     return await handlePeerMessage(verb, body, handlers);
   } catch (error) {
-    if (!(error instanceof ParleyError && error.code === 'BAD_REQUEST')) throw error;
+    if (!hasCode(error, 'BAD_REQUEST')) throw error;
     log.warn({ verb, reason: error.message }, 'a message of another daemon is refused as invalid');
     return invalidAnswer(error.message);
   }

@@ -1,6 +1,6 @@
 import type { PeerRequestOf, Peers } from '../../bus/index.ts';
 import type { Config } from '../../config/index.ts';
-import { sha256Of } from '../../kernel/index.ts';
+import { remember, sha256Of } from '../../kernel/index.ts';
 
 /**
  * The failure detector for the other daemons on this server and prefix. A wrong conclusion does no harm: the log refuses
@@ -217,8 +217,7 @@ export class PeerMonitor {
   }
 
   #markFailed(daemon: string, forMs: number): void {
-    if (this.#failedUntil.size >= MAX_REMEMBERED) this.#failedUntil.clear(); // costs some requests without an answer
-    this.#failedUntil.set(daemon, performance.now() + forMs);
+    remember(this.#failedUntil, daemon, performance.now() + forMs, MAX_REMEMBERED);
     this.#notifyFailure(daemon);
   }
 
@@ -259,8 +258,7 @@ export class PeerMonitor {
   #compareConfig(daemon: string, fingerprint: unknown): void {
     const differs = differencesOf(this.#fingerprint, fingerprint);
     if ((this.#reportedDifferences.get(daemon) ?? '') === differs.join()) return;
-    if (this.#reportedDifferences.size >= MAX_REMEMBERED) this.#reportedDifferences.clear();
-    this.#reportedDifferences.set(daemon, differs.join());
+    remember(this.#reportedDifferences, daemon, differs.join(), MAX_REMEMBERED);
     this.#options.onConfigDifference(daemon, differs);
   }
 

@@ -1,4 +1,4 @@
-import { groupedBy, messageOf, ParleyError, sha256Of, sleep } from '../../kernel/index.ts';
+import { concurrently, groupedBy, hasCode, messageOf, sha256Of, sleep } from '../../kernel/index.ts';
 import type { NewestAppend } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import type { Claimant } from './claims.ts';
@@ -171,16 +171,12 @@ export class Reconciler {
     }
     const wanted = isFirstChoiceOnly ? orphans.filter((id) => this.#isFirstChoice(id)) : orphans.reverse();
     if (wanted.length < orphans.length) this.#retryAfter(later, failureTimeoutMs * HEAD_START_PART); // RECONCILER-2
-    const next = wanted.values();
     let isWhole = true;
-    const work = async () => {
-      for (const id of next) {
-        if (this.#stopping.signal.aborted) return;
-        if (!isFirstChoiceOnly && (await this.#hasMoved(id, all.get(id)))) continue; // the first choice has it
-        if (!(await this.#takeOver(id, handedOver, all.get(id)))) isWhole = false;
-      }
-    };
-    await Promise.all(Array.from({ length: CONCURRENT_READS }, work));
+    await concurrently(wanted, CONCURRENT_READS, async (id) => {
+      if (this.#stopping.signal.aborted) return;
+      if (!isFirstChoiceOnly && (await this.#hasMoved(id, all.get(id)))) return; // the first choice has it
+      if (!(await this.#takeOver(id, handedOver, all.get(id)))) isWhole = false;
+    });
     return isWhole;
   }
 
@@ -261,7 +257,7 @@ export class Reconciler {
     } catch (error) {
       if (isMoved(error)) return this.#hasMoved(conversation, newest);
       log.error({ conversation, error: messageOf(error) }, 'a conversation could not be taken over');
-      return !(error instanceof ParleyError && RETRYABLE.has(error.code));
+      return !hasCode(error, 'STORE_UNAVAILABLE', 'LOG_UNAVAILABLE');
     }
   }
 
@@ -281,8 +277,6 @@ function byOwnerOf(
 ): ReadonlyMap<string, readonly string[]> {
   return groupedBy(ids, (id) => all.get(id)?.status?.claim?.daemon ?? '');
 }
-
-const RETRYABLE: ReadonlySet<string> = new Set(['STORE_UNAVAILABLE', 'LOG_UNAVAILABLE']);
 
 /** The same for all daemons that know the same ones; each has its share of the names. */
 export function firstChoice(name: string, daemons: readonly string[]): string {

@@ -6,7 +6,7 @@ import {
   type PeerVerb,
   readPeerAnswer,
 } from '../../bus/index.ts';
-import { type Log, messageOf } from '../../kernel/index.ts';
+import { type Log, messageOf, remember } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Claimant } from './claims.ts';
@@ -87,8 +87,7 @@ export class Router {
   }
 
   noteReleased(conversation: string, claim: Claimant): void {
-    if (this.#released.size >= MAX_REMEMBERED) this.#released.clear(); // costs another request
-    this.#released.set(conversation, claim);
+    remember(this.#released, conversation, claim, MAX_REMEMBERED); // one that is forgotten costs another request
   }
 
   /** Sends a request to a peer and notes a missing answer. Resolves at once when the peer fails meanwhile. */

@@ -1,6 +1,6 @@
 import type { PeerAnswerOf, PeerRequestOf } from '../../bus/index.ts';
 import type { Reply } from '../../conversation/index.ts';
-import { asError, messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
+import { asError, messageOf, ParleyError, refusalOf, remember, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import { isMoved, moved } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
@@ -108,7 +108,7 @@ export class SharedPosts {
       return { outcome: await this.#submit({ conversation, publisher, position, command }) };
     } catch (error) {
       const fault = error instanceof ParleyError ? error : new ParleyError('INTERNAL', messageOf(error));
-      return { outcome: { kind: 'failed', refusal: refusal(fault.code, fault.message, fault.hint) } };
+      return { outcome: { kind: 'failed', refusal: refusalOf(fault) } };
     }
   }
 
@@ -137,8 +137,7 @@ export class SharedPosts {
   }
 
   #noteWork(conversation: string, isAtWork: boolean): void {
-    if (this.#atWork.size >= MAX_REMEMBERED) this.#atWork.clear();
-    if (isAtWork) this.#atWork.set(conversation, performance.now());
+    if (isAtWork) remember(this.#atWork, conversation, performance.now(), MAX_REMEMBERED);
     else this.#atWork.delete(conversation);
   }
 }

@@ -29,6 +29,7 @@ import { isHelpedByKey } from '../../conversation/index.ts';
 import type { Gateway } from '../../gateway/index.ts';
 import {
   createIdSource,
+  hasCode,
   type Log,
   messageOf,
   PACKAGE,
@@ -330,7 +331,7 @@ async function inFiles(data: string): Promise<string[]> {
   try {
     return await composeInspector(data).conversations();
   } catch (error) {
-    if (error instanceof ParleyError && error.code === 'USAGE_NO_DATA') return [];
+    if (hasCode(error, 'USAGE_NO_DATA')) return [];
     throw error;
   }
 }
@@ -343,7 +344,7 @@ async function inStreams({ config, log, server }: Composition): Promise<string[]
     const source = await openStreamSource({ connection, watch, names: createSubjects(config.subjectPrefix) });
     return await source.archive.conversations();
   } catch (error) {
-    if (error instanceof ParleyError && error.code === 'MIGRATION_NO_SOURCE') return [];
+    if (hasCode(error, 'MIGRATION_NO_SOURCE')) return [];
     throw error;
   } finally {
     await closeConnection(connection);

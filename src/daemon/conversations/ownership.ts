@@ -1,5 +1,5 @@
 import type { ClaimCommand, Command, ConversationState, Decision } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { hasCode, ParleyError } from '../../kernel/index.ts';
 import type { WorkStatus } from '../../persistence/index.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 /**
@@ -98,7 +98,7 @@ export function moved(conversation: string): ParleyError {
 }
 
 export function isMoved(error: unknown): boolean {
-  return error instanceof ParleyError && isMovedCode(error.code);
+  return hasCode(error, MOVED);
 }
 
 export function isMovedCode(code: string): boolean {

@@ -9,7 +9,7 @@ import {
   pendingApprovals,
   type Reply,
 } from '../../conversation/index.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { InOrder, messageOf, ParleyError, tally } from '../../kernel/index.ts';
 import { type ConversationRow, isCovered } from '../../persistence/index.ts';
 import { runningActivity } from './activity.ts';
 import {
@@ -46,9 +46,10 @@ interface WorkersContext extends WorkerContext, DeletionContext {
 export class Workers {
   readonly #daemon: WorkersContext;
   readonly #open = new OpenWorkers();
-  /** Conversations whose log is being closed or deleted (WORKERS-1). */
-  readonly #closing = new Map<string, Promise<void>>();
-  readonly #deleting = new Map<string, Promise<void>>();
+  /** Closes and deletes logs (WORKERS-1). */
+  readonly #closing = new InOrder();
+  /** By conversation: the deletions that are asked for. */
+  readonly #deleting = new Map<string, number>();
   readonly #marked = new Set<string>();
   #sweeper: NodeJS.Timeout | null = null;
 
@@ -114,8 +115,7 @@ export class Workers {
 
   /** Opens the conversation if needed. Use the worker at once: an idle one may be closed. */
   async use(id: string): Promise<ConversationWorker> {
-    // Another close may have begun when the first one ends (WORKERS-1).
-    for (let before = this.#closing.get(id); before; before = this.#closing.get(id)) await before;
+    await this.#closing.idle(id); // WORKERS-1
     this.#open.worker(id)?.touch();
     const known = this.#open.opening(id);
     if (known) return known;
@@ -174,12 +174,14 @@ export class Workers {
     if (this.#open.worker(worker.id) !== worker) return;
     this.#open.delete(worker.id);
     worker.isRetired = true;
-    this.#exclusively(worker.id, () => worker.abandon()).catch((error: unknown) =>
-      this.#daemon.log.error(
-        { conversation: worker.id, error: messageOf(error) },
-        'a conversation could not be released',
-      ),
-    );
+    this.#closing
+      .run(worker.id, () => worker.abandon())
+      .catch((error: unknown) =>
+        this.#daemon.log.error(
+          { conversation: worker.id, error: messageOf(error) },
+          'a conversation could not be released',
+        ),
+      );
   }
 
   /** Has outstanding work or a command in progress; false if it is not in memory. */
@@ -235,10 +237,9 @@ export class Workers {
     return this.#daemon.store.rows();
   }
 
-  /** Saves the row of a conversation whose daemon was killed before it did. */
+  /** Saves a row that is missing, or of a conversation whose daemon was killed before it did. */
   async refreshRow(id: string): Promise<void> {
     const worker = await this.current(id);
-    if (worker.isOurs) return; // saved when it is closed
     await worker.ledger.saveProjections();
     await this.#close(worker);
   }
@@ -250,16 +251,10 @@ export class Workers {
     const known = new Set(rows.filter((row) => row.mode !== 'run').map((row) => row.id));
     for (const id of await store.conversations()) {
       if (known.has(id) || shutdown.aborted) continue;
-      await this.#saveRow(id).catch((error: unknown) =>
+      await this.refreshRow(id).catch((error: unknown) =>
         log.error({ conversation: id, error: messageOf(error) }, 'a conversation cannot be listed'),
       );
     }
-  }
-
-  async #saveRow(id: string): Promise<void> {
-    const worker = await this.use(id);
-    await worker.ledger.saveProjections();
-    await this.#close(worker);
   }
 
   /** The pending approvals. Their conversations are marked, so they are always in memory. */
@@ -283,16 +278,12 @@ export class Workers {
   ): Promise<Deleted> {
     const asked = upTo ?? (await this.#daemon.lastPost(id));
     if (keep && (await this.#daemon.store.exists(id))) await this.current(id, true);
-    let deleted = nothingDeleted(asked);
-    const deletion = this.#exclusively(id, async () => {
+    tally(this.#deleting, id, 1);
+    const deletion = this.#closing.run(id, async () => {
       const log = await this.#daemon.ownership.logAsked(id, origin);
-      deleted = await this.#deleteWithWorker(id, { ...asked, log }, keep);
+      return this.#deleteWithWorker(id, { ...asked, log }, keep);
     });
-    this.#deleting.set(id, deletion);
-    await deletion.finally(() => {
-      if (this.#deleting.get(id) === deletion) this.#deleting.delete(id);
-    });
-    return deleted;
+    return deletion.finally(() => tally(this.#deleting, id, -1));
   }
 
   /** Deletes a conversation that may be in memory. Nothing else may open or close it meanwhile (WORKERS-1). */
@@ -344,7 +335,7 @@ export class Workers {
   async closeAll(): Promise<void> {
     const workers = await this.#open.all();
     await Promise.all(workers.map((worker) => this.#close(worker, true)));
-    await Promise.all(this.#closing.values());
+    await this.#closing.idle();
   }
 
   #sweep(): void {
@@ -357,27 +348,24 @@ export class Workers {
     if (this.#open.worker(worker.id) !== worker) return;
     this.#open.delete(worker.id);
     worker.isRetired = true;
-    await this.#exclusively(worker.id, async () => {
+    await this.#closing.run(worker.id, async () => {
       await worker.close();
       if (worker.ledger.isMarked) this.#marked.add(worker.id);
       else this.#marked.delete(worker.id);
     });
-  }
-
-  /** WORKERS-1 */
-  #exclusively(id: string, work: () => Promise<void>): Promise<void> {
-    const before = this.#closing.get(id) ?? Promise.resolve();
-    const running = before.then(work).finally(() => {
-      if (this.#closing.get(id) === running) this.#closing.delete(id);
-    });
-    this.#closing.set(id, running);
-    return running;
   }
 }
 
 export function noConversation(id: string): ParleyError {
   return new ParleyError('NOT_FOUND', `there is no conversation ${id}`, {
     hint: 'post a message to begin one; `parley ls` lists the conversations',
+  });
+}
+
+export function noEntry(id: string, { length }: readonly Entry[], index: number): ParleyError {
+  const range = length === 0 ? 'it is empty' : `it has entries 0 to ${length - 1}`;
+  return new ParleyError('NO_SUCH_ENTRY', `conversation ${id} has no entry ${index}; ${range}`, {
+    hint: '`parley show` lists the entries by index',
   });
 }
 

@@ -6,6 +6,7 @@ import {
   saidBy,
 } from '../../conversation/index.ts';
 import type { Arrival } from '../../gateway/index.ts';
+import { remember } from '../../kernel/index.ts';
 
 type Watcher = (arrival: Arrival) => void;
 
@@ -156,10 +157,7 @@ class RunningTexts {
     const known = this.#turns.get(chunk.turnId);
     const text = liveTextWith(known, agent, chunk);
     if (text === known) return;
-    if (text.call !== known?.call) this.#turns.delete(chunk.turnId); // the newest come last
-    this.#turns.set(chunk.turnId, { ...text, conversation });
-    const [oldest] = this.#turns.keys();
-    if (this.#turns.size > MOST_TURNS && oldest !== undefined) this.#turns.delete(oldest);
+    remember(this.#turns, chunk.turnId, { ...text, conversation }, MOST_TURNS);
   }
 
   #end(entry: Entry): void {

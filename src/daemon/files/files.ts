@@ -83,10 +83,7 @@ export class Files {
   constructor(daemon: FilesContext, data: string | null) {
     this.#daemon = daemon;
     this.#folder = data === null ? null : join(data, FOLDER);
-    this.#rates = new PublisherLimits(
-      () => daemon.team.publishers,
-      () => false,
-    );
+    this.#rates = new PublisherLimits(() => daemon.team.publishers);
   }
 
   /** Removes what a daemon that was killed left. */

@@ -4,12 +4,15 @@ import type { CommandOf, Reply } from '../../conversation/index.ts';
 import {
   asError,
   type Clock,
+  hasCode,
   type Log,
   messageOf,
   monotonicClock,
   ParleyError,
   type Refusal,
   refusal,
+  refusalOf,
+  remember,
   sizeOf,
   sleep,
 } from '../../kernel/index.ts';
@@ -115,7 +118,7 @@ export class Posts {
     const isAtWork = (conversation: string) =>
       workers.isBusy(conversation) || (others?.isAtWork(conversation) ?? false);
     this.#limits = new PublisherLimits(publishers, isAtWork);
-    this.#lookUps = new PublisherLimits(publishers, () => false);
+    this.#lookUps = new PublisherLimits(publishers);
     this.flood = new Flood({
       limits: this.#limits,
       bus,
@@ -325,13 +328,12 @@ export function tooLarge(post: object, room: number): Refusal | null {
 
 /** A damaged log and an append that exceeds a message are not retryable: the post is refused, and later posts do not wait. */
 function permanent(error: unknown): Refusal | null {
-  if (!(error instanceof ParleyError)) return null;
-  if (error.code === 'APPEND_TOO_LARGE') return refusal('TOO_LARGE', error.message, SHORTER);
-  return error.code === 'LOG_CORRUPT' ? refusal(error.code, error.message, error.hint) : null;
+  if (hasCode(error, 'APPEND_TOO_LARGE')) return refusal('TOO_LARGE', error.message, SHORTER);
+  return hasCode(error, 'LOG_CORRUPT') ? refusalOf(error) : null;
 }
 
 function isUndecided(error: unknown): error is ParleyError {
-  return error instanceof ParleyError && error.code === 'DECISION_FAILED';
+  return hasCode(error, 'DECISION_FAILED');
 }
 
 /** For a decision that threw each time. Null: another fault. */
@@ -359,10 +361,7 @@ class PostedSchemas {
 
   #budgetOf(publisher: string): CheckBudget {
     const budget = this.#budgets.get(publisher) ?? new CheckBudget(monotonicClock);
-    this.#budgets.delete(publisher);
-    this.#budgets.set(publisher, budget);
-    const [oldest] = this.#budgets.keys();
-    if (this.#budgets.size > MOST_PUBLISHERS && oldest !== undefined) this.#budgets.delete(oldest);
+    remember(this.#budgets, publisher, budget, MOST_PUBLISHERS);
     return budget;
   }
 }

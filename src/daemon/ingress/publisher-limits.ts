@@ -62,7 +62,7 @@ export class PublisherLimits {
   /** The conversation is in memory and has outstanding work. */
   readonly #isAtWork: (conversation: string) => boolean;
 
-  constructor(config: () => PublishersConfig, isAtWork: (conversation: string) => boolean) {
+  constructor(config: () => PublishersConfig, isAtWork: (conversation: string) => boolean = () => false) {
     this.#config = config;
     this.#isAtWork = isAtWork;
   }

@@ -1,5 +1,6 @@
 import type { IngressLag, ModelStatus, ProgramStatus } from '../../bus/index.ts';
 import type { Measurement, Measurements } from '../../gateway/index.ts';
+import { remember } from '../../kernel/index.ts';
 import type { TelemetryEvent, TelemetrySink } from './telemetry.ts';
 import type { SpanCounts } from './trace-exporter.ts';
 
@@ -137,7 +138,7 @@ export interface Gauges {
 
 type ModelCall = Extract<TelemetryEvent, { type: 'model_call' }>;
 
-/** Turns whose start is remembered. */
+/** Turns whose start is remembered: another daemon may end one. */
 const MOST_RUNNING = 10_000;
 
 export class Metrics {
@@ -282,8 +283,7 @@ export class Metrics {
   #count(event: TelemetryEvent): void {
     const metrics = this.#metrics;
     if (event.type === 'turn_started') {
-      if (this.#running.size >= MOST_RUNNING) this.#running.clear(); // turns that another daemon took over
-      this.#running.set(event.turnId, Date.parse(event.ts));
+      remember(this.#running, event.turnId, Date.parse(event.ts), MOST_RUNNING);
       metrics.turnsStarted.add({ agent: event.agent });
     } else if (event.type === 'turn_ended') {
       const labels = { agent: event.agent, outcome: event.outcome };

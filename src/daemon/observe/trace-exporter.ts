@@ -1,6 +1,6 @@
 import type { Config } from '../../config/index.ts';
 import type { Entry } from '../../conversation/index.ts';
-import { type Log, messageOf, ParleyError, type Releasers, sleep, within } from '../../kernel/index.ts';
+import { hasCode, type Log, messageOf, type Releasers, sleep, within } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { LogTraces, openSender, type Span, type SpanSender } from '../../traces/index.ts';
 
@@ -21,7 +21,6 @@ const OVERLAP_MS = 60_000;
 const BATCH = 512;
 /** Conversations whose entries are kept in memory for the next flush; of others the log is read. */
 const MOST_KEPT = 200;
-const DAMAGED: ReadonlySet<string> = new Set(['LOG_CORRUPT', 'LOG_UNREADABLE']);
 
 type ReadEntries = () => readonly Entry[];
 
@@ -155,7 +154,7 @@ export class TraceExporter {
     try {
       return await this.#parts.read(conversation);
     } catch (error) {
-      if (error instanceof ParleyError && DAMAGED.has(error.code)) throw error;
+      if (hasCode(error, 'LOG_CORRUPT', 'LOG_UNREADABLE')) throw error;
       this.#add(conversation, unsent);
       this.#failed(messageOf(error));
       return null;

@@ -1,7 +1,15 @@
 import { lstat, readdir, realpath, rm } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { filesIn, recordsOfBackup } from '../../conversation/index.ts';
-import { bytesBelow, messageOf, orNullIfMissing, ParleyError, Releasers } from '../../kernel/index.ts';
+import {
+  bytesBelow,
+  concurrently,
+  hasCode,
+  messageOf,
+  orNullIfMissing,
+  ParleyError,
+  Releasers,
+} from '../../kernel/index.ts';
 import type { ConversationStore, Deletion, MigrationTarget, StoreArchive } from '../../persistence/index.ts';
 import {
   type ArchiveOptions,
@@ -11,7 +19,7 @@ import {
   publishBackup,
 } from '../compose/archives.ts';
 import {
-  concurrently,
+  AT_ONCE,
   contentOf,
   copy,
   copyDefinitions,
@@ -103,7 +111,7 @@ export async function backUpStore(
   const position = await source.ingressPosition(); // BACKUP-1
   const copying = new Copying(source, target);
   await copying.noteDeletions();
-  await concurrently(await source.conversations(), (id) => copying.copy(id));
+  await concurrently(await source.conversations(), AT_ONCE, (id) => copying.copy(id));
   await copying.dropGone();
   for (let more = true; more; ) {
     const deleted = await copying.noteDeletions(); // BACKUP-3
@@ -240,7 +248,7 @@ const OF_COPY: ReadonlySet<string> = new Set([
 ]);
 
 function ofBackup(error: unknown, to: string): unknown {
-  if (error instanceof ParleyError && error.code === 'DATA_DIRECTORY_IN_USE')
+  if (hasCode(error, 'DATA_DIRECTORY_IN_USE'))
     return taken(to, `another backup is being written there (${error.message})`);
   if (error instanceof ParleyError && !OF_COPY.has(error.code)) return error;
   return new ParleyError('BACKUP_FAILED', `there is no backup ${to}: ${messageOf(error)}`, {

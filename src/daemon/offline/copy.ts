@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ConversationState, type Entry, filesIn, hasOutstandingWork } from '../../conversation/index.ts';
-import { batchesOf, messageOf, ParleyError, sha256Of } from '../../kernel/index.ts';
+import { batchesOf, hasCode, messageOf, ParleyError, sha256Of } from '../../kernel/index.ts';
 import type {
   AuditRecord,
   BlobFacts,
@@ -14,7 +14,7 @@ import { rowOf, stateOf } from '../conversations/projections.ts';
 /** Copies conversations and definitions from one store into another, for a migration and for a backup. */
 
 /** Conversations copied at once: the server answers one while it reads another. */
-const CONCURRENCY = 4;
+export const AT_ONCE = 4;
 /** Bytes of one append or batch of records; with its envelope less than the smallest broker payload. */
 const GROUP_BYTES = 32 * 1_024;
 /** Texts of definitions that are read at once. */
@@ -93,7 +93,7 @@ async function* contentIn(
     if (content === null) throw fault();
     yield* content;
   } catch (error) {
-    throw error instanceof ParleyError && error.code === 'BLOB_DAMAGED' ? fault() : error;
+    throw hasCode(error, 'BLOB_DAMAGED') ? fault() : error;
   }
 }
 
@@ -193,15 +193,6 @@ export function positionsOf(deletions: readonly Deletion[]): ReadonlyMap<string,
 
 export function isSamePosition(one: IngressPosition, other: IngressPosition | null | undefined): boolean {
   return one.stream === other?.stream && one.sequence === other.sequence;
-}
-
-export async function concurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const waiting = items.values(); // shared: each takes the next
-  await Promise.all(
-    Array.from({ length: CONCURRENCY }, async () => {
-      for (const item of waiting) await work(item);
-    }),
-  );
 }
 
 function damagedFile(place: string, sha256: string, name: string): ParleyError {

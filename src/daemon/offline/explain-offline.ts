@@ -2,7 +2,7 @@ import { explainStored, FileCache, readDefinition } from '../../agents/index.ts'
 import type { RequestOf } from '../../bus/index.ts';
 import type { Config } from '../../config/index.ts';
 import { EMPTY_STATE, type ExplainedRequest, evolve } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { asError } from '../../kernel/index.ts';
 import { composeInspector, composeLogReader } from '../compose/archives.ts';
 import { composeBuiltInTools } from '../compose/tools.ts';
 import { requestSources, shownWithPrompt } from '../team/team.ts';
@@ -14,20 +14,19 @@ export interface ExplainOfflineOptions extends RequestOf<'view'> {
 
 /** The same bytes as a daemon would show, from files alone; takes no lock and changes nothing. */
 export async function explainOffline(options: ExplainOfflineOptions): Promise<ExplainedRequest> {
-  const { dataDirectory, config, conversation, agent, at, texts, body } = options;
-  const entries = await composeLogReader(dataDirectory, conversation);
+  const { dataDirectory, config, body } = options;
+  const entries = await composeLogReader(dataDirectory, options.conversation);
   const { definition, blobs } = composeInspector(dataDirectory);
   const sources = requestSources(
     config,
     composeBuiltInTools(config),
     entries.reduce(evolve, EMPTY_STATE).hired,
   );
-  const read = (hash: string) => readDefinition(hash, definition);
   const files = new FileCache((sha256) => blobs.read(sha256));
-  const explained = await explainStored(entries, conversation, agent, at, sources, read, texts, files);
+  const definitions = { read: (hash: string) => readDefinition(hash, definition), files };
+  const explained = await explainStored(entries, options, { sources, definitions });
   if (explained.ok) return withNote(await shownWithPrompt(explained, body, files));
-  const { code, message, hint } = explained.refusal;
-  throw new ParleyError(code, message, { hint });
+  throw asError(explained.refusal);
 }
 
 /** MCP servers are not started, and functions not loaded, for a request without a recorded definition. */

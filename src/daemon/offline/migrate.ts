@@ -1,11 +1,11 @@
 import { filesIn } from '../../conversation/index.ts';
-import { ParleyError, Releasers } from '../../kernel/index.ts';
+import { concurrently, hasCode, ParleyError, Releasers } from '../../kernel/index.ts';
 import type { Deletion, IngressPosition, MigrationTarget, StoreArchive } from '../../persistence/index.ts';
 import { composeMigration, type MigrateOptions, passOn } from '../compose/archives.ts';
 import { holdCalls } from '../conversations/restored-logs.ts';
 import {
+  AT_ONCE,
   type Content,
-  concurrently,
   contentOf,
   copy,
   copyDefinitions,
@@ -82,7 +82,7 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
     await store.delete(conversation, upTo);
     copied.delete(conversation);
   }
-  await concurrently(ids, async (id) => {
+  await concurrently(ids, AT_ONCE, async (id) => {
     const content = await contentOf(source, id);
     if (content.entries.length === 0) return;
     if (!copied.has(id)) await copy(source, target, content, { divides: true }); // an append of a file may exceed a message
@@ -147,7 +147,7 @@ async function movedBefore(
     await verifyRest(archive, { ...rest, ids: totals.ids });
     return totals.ids.size === 0 ? null : totals;
   } catch (error) {
-    if (error instanceof ParleyError && error.code === 'MIGRATION_NOT_SAME') return null;
+    if (hasCode(error, 'MIGRATION_NOT_SAME')) return null;
     throw error;
   }
 }

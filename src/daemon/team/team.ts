@@ -42,7 +42,7 @@ import {
   rosterOf,
   type ViewPolicy,
 } from '../../conversation/index.ts';
-import { type NewId, ParleyError } from '../../kernel/index.ts';
+import { asError, type NewId } from '../../kernel/index.ts';
 import { availabilityOf, toolRules, underPolicy } from '../tools/tool-policy.ts';
 
 export interface RunningAgent extends AgentSetup {
@@ -434,7 +434,7 @@ export async function shownWithPrompt(
 
 async function contentOf(file: FilePart, files: FileCache): Promise<AsyncIterable<Uint8Array>> {
   const loaded = await files.load([file]);
-  if ('code' in loaded) throw new ParleyError(loaded.code, loaded.message, { hint: loaded.hint });
+  if ('code' in loaded) throw asError(loaded);
   const base64 = Buffer.from(loaded.get(file.sha256) ?? []).toString('latin1');
   return (async function* () {
     yield Buffer.from(base64, 'base64');

@@ -33,6 +33,7 @@ import {
   type LinearPattern,
   linearPattern,
   readArguments,
+  remember,
   sha256Of,
 } from '../../kernel/index.ts';
 import {
@@ -118,11 +119,8 @@ const MAX_COMPILED = 1_000;
 
 function patternOf(source: string, flags: '' | 'i' = ''): LinearPattern {
   const key = `${flags}/${source}`;
-  const known = compiled.get(key);
-  if (known) return known;
-  if (compiled.size >= MAX_COMPILED) compiled.clear();
-  const pattern = linearPattern(source, { ignoreCase: flags === 'i' });
-  compiled.set(key, pattern);
+  const pattern = compiled.get(key) ?? linearPattern(source, { ignoreCase: flags === 'i' });
+  remember(compiled, key, pattern, MAX_COMPILED);
   return pattern;
 }
 

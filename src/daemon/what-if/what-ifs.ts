@@ -24,6 +24,7 @@ import type { AnswerOf, WhatIfRun, WhatIfSummary, WhatIfTally, WhatIfTurn } from
 import { addedUp, type CallOutcome, type Entry, NOTHING_USED, usedWith } from '../../conversation/index.ts';
 import {
   type Clock,
+  concurrently,
   cut,
   type Log,
   linkedAbort,
@@ -303,15 +304,11 @@ class Job {
   async run(context: JobContext): Promise<void> {
     if (this.isOver) return;
     this.state = 'running';
-    const work = this.#work(context);
-    const loops = Array.from({ length: PARALLEL }, async () => {
-      for (const run of work) {
-        if (this.isOver) return;
-        await run();
-        await sleep(0);
-      }
+    await concurrently(this.#work(context), PARALLEL, async (run) => {
+      if (this.isOver) return;
+      await run();
+      await sleep(0);
     });
-    await Promise.all(loops);
     this.end('done');
     this.#endedAt = new Date(context.now()).toISOString();
   }

@@ -6,7 +6,7 @@ import {
   type ReadResourceResult,
 } from '@modelcontextprotocol/server';
 import { type FilePart, NAME_PATTERN } from '../../conversation/index.ts';
-import { onAbort, ParleyError } from '../../kernel/index.ts';
+import { hasCode, onAbort, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../client-ids.ts';
 import type { RouteContext } from '../context.ts';
 import { type Identity, requireRole } from '../guard/access.ts';
@@ -170,7 +170,7 @@ function addResources(
       const [, conversation = '', sha256] = /^([^/]+)(?:\/blobs\/([0-9a-f]{64}))?$/.exec(pathOf(uri)) ?? [];
       if (!NAME_PATTERN.test(conversation)) throw notFound(uri);
       const orNotFound = (error: unknown) => {
-        throw error instanceof ParleyError && error.code === 'NOT_FOUND' ? notFound(uri) : error;
+        throw hasCode(error, 'NOT_FOUND') ? notFound(uri) : error;
       };
       if (sha256) return fileResource(routes.daemon(), uri, [conversation, sha256]).catch(orNotFound);
       const text = await read(conversation, signal).catch(orNotFound);

@@ -7,7 +7,7 @@ import {
   type Stopped,
   stoppedAmong,
 } from '../../conversation/index.ts';
-import { asError, ParleyError } from '../../kernel/index.ts';
+import { asError, hasCode } from '../../kernel/index.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 
@@ -51,7 +51,7 @@ export async function orElse<T, U>(answer: Promise<T>, otherwise: U): Promise<T 
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return otherwise;
+    if (hasCode(error, 'NOT_FOUND')) return otherwise;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { parse, stringify } from 'yaml';
 import type { AnsweredCall, Model, ModelDelta, ModelRequest, WireMessage } from '../../agents/model-port.ts';
 import { type Entry, type MessageEntry, splitFailedAnswer } from '../../conversation/index.ts';
-import { inTime, isTimeout, sleep as realSleep } from '../../kernel/index.ts';
+import { inTime, isTimeout, sleep as realSleep, remember } from '../../kernel/index.ts';
 import { answered, codeOf, failed, isRetryable, newestBefore, textOf } from './function-model.ts';
 import {
   fillDeep,
@@ -39,12 +39,6 @@ export function createScriptedModel(script: Script, options: ScriptedModelOption
   const sleep = options.sleep ?? realSleep;
   const errors = new Map<string, number>();
 
-  function rememberError(hash: string): void {
-    errors.set(hash, (errors.get(hash) ?? 0) + 1);
-    const [oldest] = errors.keys();
-    if (errors.size > REMEMBERED_REQUESTS && oldest !== undefined) errors.delete(oldest);
-  }
-
   return {
     async call(request, { signal, onDelta }) {
       const choice = chooseInTime(script, request, errors.get(request.hash) ?? 0);
@@ -57,7 +51,7 @@ export function createScriptedModel(script: Script, options: ScriptedModelOption
       if (signal.aborted) return { kind: 'aborted', partial: { content: streamed.text, reasoning: '' } };
       const { error } = choice.rule.reply;
       if (!error) return answered(request, streamed, choice.rule.reply.finishReason);
-      rememberError(request.hash);
+      remember(errors, request.hash, (errors.get(request.hash) ?? 0) + 1, REMEMBERED_REQUESTS);
       const code = error.code ?? codeOf(error.status);
       const message = filled(error.message ?? 'The script says that this call fails.', choice);
       return failed(code, message, isRetryable(code, error.status) && streamed.text === '', streamed.text);

@@ -1,5 +1,5 @@
 import { headers, type KV, type MsgHdrs, nuid, type ObjectStore, StorageType } from 'nats';
-import { InOrder, jsonBytes, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
+import { hasCode, InOrder, jsonBytes, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { AuditRecord } from '../port.ts';
 import type { AuditLog, Documents, Durability } from '../storage.ts';
 import {
@@ -139,7 +139,7 @@ export class BucketDocuments implements Documents {
       try {
         return await this.#object(key);
       } catch (error) {
-        const isDamaged = error instanceof ParleyError && error.code === 'OUTPUT_CORRUPT';
+        const isDamaged = hasCode(error, 'OUTPUT_CORRUPT');
         if (!isDamaged || attempt === MAX_READS) throw storeError(error, `read ${key}`);
         await sleep(READ_PAUSE_MS, this.#broker.signal);
       }

@@ -1,6 +1,6 @@
 import { headers, type MsgHdrs, nuid } from 'nats';
 import type { Entry } from '../../conversation/index.ts';
-import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
+import { hasCode, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import { type Commit, GroupCommit, type QueuedAppend } from '../group-commit.ts';
 import type { AppendOutcome, ConversationLog, OpenedLog, WorkStatus } from '../port.ts';
 import { readRange as rangeWithin, serialiseBatch } from '../rules.ts';
@@ -165,7 +165,7 @@ class StreamLog implements ConversationLog {
       try {
         return await follow(this.#source, this.#placement, (id) => ids.push(id));
       } catch (error) {
-        if (error instanceof ParleyError && error.code === 'LOG_CORRUPT') throw error;
+        if (hasCode(error, 'LOG_CORRUPT')) throw error;
         await this.#waitForServer(error);
       }
     }

@@ -1,6 +1,6 @@
 import type { JetStreamClient, JetStreamManager, StoredMsg } from 'nats';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
-import { messageOf, ParleyError, sleep } from '../../../kernel/index.ts';
+import { messageOf, ParleyError, remember, sleep } from '../../../kernel/index.ts';
 import { decodeDeadLetter, encodeDeadLetter, encodeRefusedRuns, SKIPPED } from '../../dead-letter.ts';
 import type { Bus, DeadLetter, DeadLetterQuery, DeadLetters } from '../../port.ts';
 import { isLegalId, type Letter, type StreamPosition } from '../../post.ts';
@@ -124,9 +124,7 @@ export class DeadLetterShare {
   async stored(filter: string, size: number): Promise<void> {
     const { letters, bytes } = this.#stored.get(filter) ?? { letters: 0, bytes: 0 };
     const stored = { letters: letters + 1, bytes: bytes + size };
-    const [oldest] = this.#stored.keys();
-    if (this.#stored.size >= MANY && oldest !== undefined) this.#stored.delete(oldest);
-    this.#stored.set(filter, stored);
+    remember(this.#stored, filter, stored, MANY);
     if (stored.bytes < STEP_BYTES) return;
     this.#stored.delete(filter);
     const { manager, stream, log } = this.#options;

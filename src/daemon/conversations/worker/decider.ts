@@ -34,11 +34,12 @@ import {
 } from '../../../conversation/index.ts';
 import {
   type Clock,
+  hasCode,
   type JsonRecord,
   messageOf,
   ParleyError,
   type Refusal,
-  refusal,
+  refusalOf,
 } from '../../../kernel/index.ts';
 import type { ConversationStore } from '../../../persistence/index.ts';
 import type { ReachCrashPoint } from '../../observe/crash-points.ts';
@@ -134,8 +135,8 @@ export class Decider {
           accepted.push(...files);
           complete.push({ ...item, command });
         } catch (error) {
-          if (!(error instanceof ParleyError && REFUSED.has(error.code))) throw error;
-          item.resolve({ kind: 'refused', refusal: refusal(error.code, error.message, error.hint) });
+          if (!hasCode(error, 'MISSING_BLOB', 'BLOB_QUOTA')) throw error;
+          item.resolve({ kind: 'refused', refusal: refusalOf(error) });
         }
       }
     }
@@ -221,8 +222,6 @@ function needsFiles({ command }: Item, conversation: Conversation): boolean {
   if (command.type !== 'post') return true;
   return !conversation.hasPost(publisherOf(command.post.author.id), command.post.id);
 }
-
-const REFUSED = new Set(['MISSING_BLOB', 'BLOB_QUOTA']);
 
 async function withStored(command: Command, daemon: RoomContext): Promise<Command> {
   const stored = (file: FilePart) => storedFile(file, daemon);

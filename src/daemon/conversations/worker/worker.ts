@@ -14,7 +14,7 @@ import {
   usedFor,
   wireCallId,
 } from '../../../conversation/index.ts';
-import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import { hasCode, messageOf, type ParleyError } from '../../../kernel/index.ts';
 import { type ConversationStore, type IngressPosition, isCovered } from '../../../persistence/index.ts';
 import type { Telemetry } from '../../observe/telemetry.ts';
 import type { TraceExporter } from '../../observe/trace-exporter.ts';
@@ -417,7 +417,7 @@ export class ConversationWorker {
 
 /** The append is too large for the store. If it is a shared one (WORKER-1), single ones may fit. */
 function isTooLarge(error: unknown): boolean {
-  return error instanceof ParleyError && error.code === 'APPEND_TOO_LARGE';
+  return hasCode(error, 'APPEND_TOO_LARGE');
 }
 
 /** LARGE-6 */
