@@ -23,3 +23,9 @@ export type Request = Context<Env>;
 
 /** The daemon for this request (SEATS-2). */
 export const daemonOf = (context: Request): GatewayPort => context.var.routes.daemon(context);
+
+/** Reports bugs in answering this request. */
+export const faultsOf =
+  ({ req, var: { routes } }: Request) =>
+  (error: unknown): void =>
+    routes.onFault(error, req.path);

@@ -28,6 +28,17 @@ export function pageOf<T>(
   }
 }
 
+/** Those that fit together, the first ones before others: one that does not fit hides none after it. */
+export function fittingIn<T>(items: readonly T[], room: number): T[] {
+  let left = room;
+  return items.filter((item) => {
+    const size = sizeOf(item) + 1;
+    if (size > left) return false;
+    left -= size;
+    return true;
+  });
+}
+
 /** JSON as UTF-8. */
 export const jsonBytes = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 

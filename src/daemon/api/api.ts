@@ -33,6 +33,7 @@ import {
 import {
   asError,
   cut,
+  fittingIn,
   isRecord,
   messageOf,
   ParleyError,
@@ -518,13 +519,7 @@ function within({ report, ...request }: ExplainedRequest, room: number): Explain
   const { texts, ...definition } = report.definition;
   if (!texts) return { ...request, report };
   const others = { ...request, report: { ...report, definition } };
-  let left = room - sizeOf(others);
-  const fitting = Object.entries(texts).filter((one) => {
-    const size = sizeOf(one);
-    if (size > left) return false;
-    left -= size;
-    return true;
-  });
+  const fitting = fittingIn(Object.entries(texts), room - sizeOf(others));
   return {
     ...request,
     report: { ...report, definition: { ...definition, texts: Object.fromEntries(fitting) } },

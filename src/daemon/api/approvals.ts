@@ -1,7 +1,7 @@
 import type { Toolbox } from '../../agents/index.ts';
 import type { AnswerOf } from '../../bus/index.ts';
 import type { PendingApproval } from '../../conversation/index.ts';
-import { readArguments, sha256Of, sizeOf } from '../../kernel/index.ts';
+import { fittingIn, readArguments, sha256Of } from '../../kernel/index.ts';
 
 /** Lists of approvals. Who may approve: PERSON-4 of `people.ts`. */
 
@@ -36,13 +36,7 @@ export function mergedApprovals<Item extends { readonly approvalId: string }>(
 
 /** One that does not fit hides no other. Each fits alone: the entry that requests it is larger. */
 function fitting<Item extends object>({ approvals, more = 0 }: Page<Item>, room: number): Page<Item> {
-  let left = room - ENVELOPE;
-  const kept = approvals.filter((item) => {
-    const size = sizeOf(item) + 1;
-    if (size > left) return false;
-    left -= size;
-    return true;
-  });
+  const kept = fittingIn(approvals, room - ENVELOPE);
   const shown = kept.length > 0 ? kept : approvals.slice(0, 1); // an approval that is not listed cannot be answered
   const hidden = more + approvals.length - shown.length;
   return { approvals: shown, ...(hidden > 0 && { more: hidden }) };

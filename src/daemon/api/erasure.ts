@@ -51,28 +51,27 @@ export class Erasure {
   }
 
   async erase(deleted: DeletedPosts): Promise<ErasedOnBus> {
-    const { progress } = this.#daemon;
     try {
-      const erased = await this.#eraser.erase(deleted, (position) => progress.isSettled(position));
-      const { posts, deadLetters } = erased;
-      if (erased.isWhole) {
-        this.#outstanding.delete(deleted.conversation);
-        return { posts, deadLetters, left: [] };
-      }
-      this.#later(deleted);
-      return { posts, deadLetters, left: ['posts in the stream that are not settled yet'] };
+      const { posts, deadLetters, isWhole } = await this.#erase(deleted);
+      if (!isWhole) this.#soon();
+      return { posts, deadLetters, left: isWhole ? [] : ['posts in the stream that are not settled yet'] };
     } catch (error) {
-      this.#later(deleted);
-      return {
-        posts: 0,
-        deadLetters: 0,
-        left: [`posts and dead letters in the streams: ${messageOf(error)}`],
-      };
+      this.#outstanding.set(deleted.conversation, deleted);
+      this.#soon();
+      const left = [`posts and dead letters in the streams: ${messageOf(error)}`];
+      return { posts: 0, deadLetters: 0, left };
     }
   }
 
-  #later(deleted: DeletedPosts): void {
-    this.#outstanding.set(deleted.conversation, deleted);
+  async #erase(deleted: DeletedPosts): Promise<Erased> {
+    const { progress } = this.#daemon;
+    const erased = await this.#eraser.erase(deleted, (position) => progress.isSettled(position));
+    if (erased.isWhole) this.#outstanding.delete(deleted.conversation);
+    else this.#outstanding.set(deleted.conversation, deleted);
+    return erased;
+  }
+
+  #soon(): void {
     this.#wait = SOONEST_MS;
     this.#again(this.#wait);
   }
@@ -92,12 +91,9 @@ export class Erasure {
     try {
       for (const deleted of await this.#due()) {
         if (this.#isStopped) return;
-        const { progress } = this.#daemon;
-        const erased = await this.#eraser.erase(deleted, (position) => progress.isSettled(position));
+        const erased = await this.#erase(deleted);
         posts += erased.posts;
         deadLetters += erased.deadLetters;
-        if (erased.isWhole) this.#outstanding.delete(deleted.conversation);
-        else this.#outstanding.set(deleted.conversation, deleted);
       }
     } catch (error) {
       hasFailed = true;

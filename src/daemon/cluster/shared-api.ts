@@ -65,15 +65,13 @@ export class SharedApi {
       case 'agents':
         return this.#gather('agents', request, mergeAgents);
       case 'conversations':
-        return this.#gather('conversations', request, (pages, missing) => ({
-          ...mergeConversations(pages, request.body, this.#api.room),
-          ...(missing.length > 0 && { incomplete: missing }),
-        }));
+        return this.#gather('conversations', request, (pages, missing) =>
+          naming(missing, mergeConversations(pages, request.body, this.#api.room)),
+        );
       case 'search':
-        return this.#gather('search', request, (pages, missing) => ({
-          ...mergeSearch(pages, numberIn(request.body, 'limit') ?? undefined),
-          ...(missing.length > 0 && { incomplete: missing }),
-        }));
+        return this.#gather('search', request, (pages, missing) =>
+          naming(missing, mergeSearch(pages, numberIn(request.body, 'limit') ?? undefined)),
+        );
       case 'status':
         return this.#status(request);
       case 'reload':
@@ -93,10 +91,9 @@ export class SharedApi {
     if (conversation !== null && request.endpoint === 'delete') return this.#delete(conversation, request);
     if (conversation !== null) return this.#route(conversation, request);
     if (request.endpoint === 'approvals')
-      return this.#gather('approvals', request, (pages, missing) => ({
-        ...mergedApprovals(pages, this.#api.room),
-        ...(missing.length > 0 && { incomplete: missing }),
-      }));
+      return this.#gather('approvals', request, (pages, missing) =>
+        naming(missing, mergedApprovals(pages, this.#api.room)),
+      );
     return this.#api.handle(request);
   }
 
@@ -240,6 +237,11 @@ export class SharedApi {
     );
     return { ok: true, body: merge([own.body as PeerList<V>, ...pages.flat()], missing) };
   }
+}
+
+/** A list that other daemons have a part of, with those that did not answer. */
+function naming(missing: readonly string[], list: object): object {
+  return missing.length > 0 ? { ...list, incomplete: missing } : list;
 }
 
 /** The answer instead of one that exists and could not be read here; null: there is none, or it was read. */

@@ -16,12 +16,23 @@ import {
   type Workflows,
 } from '../../conversation/index.ts';
 import { hasVisible, pageOf } from '../../kernel/index.ts';
-import type { ConversationRow } from '../../persistence/index.ts';
+import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
 import { type Activity, hasWork, reachedLimit, statusOf, storedActivity, withStatus } from './activity.ts';
 /** Projections of a conversation for lists and documents, folded from its log. The log is the truth (L1). */
 
 export function stateOf(entries: readonly Entry[]): ConversationState {
   return entries.reduce(evolve, EMPTY_STATE);
+}
+
+/** Saves what lists and restarts read of a conversation. */
+export async function saveProjections(
+  store: Pick<ConversationStore, 'saveRow' | 'saveState'>,
+  id: string,
+  state: ConversationState,
+  entries: readonly Entry[],
+): Promise<void> {
+  await store.saveRow(rowOf(id, state, entries));
+  await store.saveState(id, { id, ...state });
 }
 
 const TITLE_LENGTH = 60;

@@ -23,7 +23,7 @@ import type {
   StoreInspector,
 } from '../../persistence/index.ts';
 import { composeInspector, composeOwnStore } from '../compose/archives.ts';
-import { rowOf, stateOf } from '../conversations/projections.ts';
+import { rowOf, saveProjections, stateOf } from '../conversations/projections.ts';
 
 /**
  * Verifies the laws on the files of a data directory, and repairs what can be repaired.
@@ -214,8 +214,7 @@ async function repairConversation(store: ConversationStore, conversation: string
     if (hasOutstandingWork(state)) await store.markOpen(conversation);
     const isListed = async () => (await store.rows()).some(({ id }) => id === conversation);
     if (entries.length === 0 && tornTail === null && !(await isListed())) return; // there is no log
-    await store.saveRow(rowOf(conversation, state, entries));
-    await store.saveState(conversation, { id: conversation, ...state });
+    await saveProjections(store, conversation, state, entries);
   } finally {
     await log.close();
   }

@@ -45,7 +45,7 @@ import {
   composeOwnStore,
   composeQuarantine,
 } from '../compose/archives.ts';
-import { rowOf, stateOf } from '../conversations/projections.ts';
+import { saveProjections, stateOf } from '../conversations/projections.ts';
 import { measured } from '../files/files.ts';
 
 /**
@@ -230,8 +230,7 @@ async function append(
       await store.markOpen(id);
     }
     await log.append(0, entries);
-    await store.saveRow(rowOf(id, state, entries));
-    await store.saveState(id, { id, ...state });
+    await saveProjections(store, id, state, entries);
     return false;
   } finally {
     await log.close();

@@ -35,12 +35,13 @@ import {
 } from '@a2a-js/sdk/server';
 import { cut, isBase64, isRecord, onAbort, ParleyError, valueAt } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
+import { faultsOf } from '../context.ts';
 import { addressOf, baseOf, keepParts } from '../files.ts';
 import { jsonBody } from '../guard/body.ts';
 import type { Wire } from '../port.ts';
 import { errorText, httpStatus, publicErrorOf } from '../problem.ts';
 import { ask } from '../progress/ask.ts';
-import { eventStream } from '../progress/event-stream.ts';
+import { streamed } from '../progress/event-stream.ts';
 import { ANONYMOUS, type Followed, Tasks } from './tasks.ts';
 
 /**
@@ -75,11 +76,9 @@ export async function card(context: Request, slug: string = ANY_AGENT.slug): Pro
 }
 
 export async function answer(context: Request, slug: string): Promise<Response> {
-  const { routes } = context.var;
-  const { closing, heartbeatMs } = routes;
   const gone = new AbortController();
   const onGone = () => gone.abort();
-  const detach = onAbort([closing, context.req.raw.signal], onGone);
+  const detach = onAbort([context.var.routes.closing, context.req.raw.signal], onGone);
   try {
     const own = await cardFor(context, slug);
     const requests = requestsOf(context, own, slug, gone.signal);
@@ -88,8 +87,7 @@ export async function answer(context: Request, slug: string): Promise<Response> 
     if (!(Symbol.asyncIterator in answered)) return context.json(answered);
     const first = await answered.next().catch((error: unknown) => ({ error }));
     if ('error' in first) return context.json(asFaultOfClient(body, refusalOf(body, first.error)));
-    const onFault = (error: unknown) => routes.onFault(error, context.req.path);
-    return eventStream(frames(body, first, answered), { heartbeatMs, closing, onGone, onFault });
+    return streamed(context, frames(body, first, answered), onGone);
   } catch (error) {
     if (error instanceof Unreadable) return context.json(error.answer);
     throw error;
@@ -162,8 +160,8 @@ function requestsOf(context: Request, own: AgentCard, slug: string, signal: Abor
     keep: (parts) => keepParts(parts, context, ANONYMOUS),
     address: (conversation) => addressOf(baseOf(context), conversation),
   });
-  const onFault = (error: unknown) => routes.onFault(error, context.req.path);
-  return new AgentRequests(own, tasks, signal, { onFault, statusOf: routes.wire.statusOf });
+  const faults = { onFault: faultsOf(context), statusOf: routes.wire.statusOf };
+  return new AgentRequests(own, tasks, signal, faults);
 }
 
 async function allAgents(context: Request): Promise<readonly Described[]> {
@@ -248,9 +246,8 @@ const METHODS: ReadonlySet<string> = new Set([
  * RPC-3  Parameters at which the SDK throws are `-32602`, in our words: it answers with what JavaScript says about its own code.
  */
 async function readRequest(context: Request, isLegacy: boolean): Promise<Body> {
-  const { routes } = context.var;
-  const limit = { ...routes, maxBodyBytes: routes.maxHistoryBytes };
-  const body = await jsonBody(context, limit, false).catch((error: unknown) => {
+  const options = { hasHistory: true, mayBeEmpty: false };
+  const body = await jsonBody(context, options).catch((error: unknown) => {
     const code = error instanceof ParleyError ? CODES[error.code] : undefined;
     throw code === undefined ? error : new Unreadable({}, code, (error as ParleyError).message);
   });

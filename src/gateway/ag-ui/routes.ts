@@ -1,12 +1,13 @@
 import type { OwnPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request } from '../context.ts';
+import { faultsOf } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
 import { addressOf, baseOf, keepParts, type SentPart } from '../files.ts';
 import { authorOf, requireRole } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import { actingFor, ask } from '../progress/ask.ts';
-import { eventStream } from '../progress/event-stream.ts';
+import { streamed } from '../progress/event-stream.ts';
 import { begin } from './begin.ts';
 import { addressedBy, readRunInput } from './input.ts';
 
@@ -27,7 +28,7 @@ export function addAgUiRoutes(app: Application): void {
 
 async function run(context: Request, slug: string): Promise<Response> {
   const { identity, routes } = context.var;
-  const input = readRunInput(await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }));
+  const input = readRunInput(await jsonBody(context, { hasHistory: true }));
   // Messages and results of calls may be those of the log: `begin` requires the role for others (BEGIN-8).
   for (const one of input.resume)
     requireRole(identity, addressedBy(one).approvalId === null ? 'post' : 'approve');
@@ -40,16 +41,13 @@ async function run(context: Request, slug: string): Promise<Response> {
   const author = authorOf(identity, ANONYMOUS);
   const agent = slug === ANY_AGENT ? null : slug;
   const begun = await begin(daemon, input, { agent, author, identity, act, keep });
-  const { closing, heartbeatMs } = routes;
-  const onFault = (error: unknown) => routes.onFault(error, context.req.path);
-  const onGone = () => begun.arrivals.close();
+  const { closing } = routes;
   const address = addressOf(baseOf(context), input.conversation);
-  const frames = runFrames({ daemon, input, begun, closing, onFault, address });
-  const response = eventStream(frames, { heartbeatMs, closing, onGone, onFault });
+  const frames = runFrames({ daemon, input, begun, closing, onFault: faultsOf(context), address });
   context.header('x-parley-conversation', input.conversation);
   nameUnused(context, [...input.unused, ...begun.unused]);
   nameUnknownMentions(context, begun.unknownMentions);
-  return context.newResponse(response.body, response);
+  return streamed(context, frames, () => begun.arrivals.close());
 }
 
 function unknown(slug: string, agents: readonly { slug: string }[]): ParleyError {

@@ -1,7 +1,7 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import { type Application, daemonOf, type RouteContext } from '../context.ts';
-import { eventStream } from '../progress/event-stream.ts';
+import { type Application, daemonOf, faultsOf, type Request, type RouteContext } from '../context.ts';
+import { streamed } from '../progress/event-stream.ts';
 import {
   conversationFeed,
   type Feed,
@@ -18,27 +18,19 @@ export const GREETING: Uint8Array = Buffer.from('retry: 1000\n\n');
 const MOST_FOLLOWED = 64;
 
 export function addEventRoutes(app: Application, routes: RouteContext): void {
-  const { closing, newId, heartbeatMs } = routes;
-  const onFaultAt = (path: string) => (error: unknown) => routes.onFault(error, path);
-  const list = new ListFeed({ daemon: () => routes.daemon(), newId, onFault: onFaultAt('/api/events') });
-  const stream = (feeds: readonly Feed[], path: string) =>
-    eventStream(framesOf(feeds, closing), {
-      heartbeatMs,
-      closing,
-      onFault: onFaultAt(path),
-      onGone: () => {
-        for (const feed of feeds) feed.close();
-      },
+  const onFault = (error: unknown) => routes.onFault(error, '/api/events');
+  const list = new ListFeed({ daemon: () => routes.daemon(), newId: routes.newId, onFault });
+  const stream = (context: Request, feeds: readonly Feed[]) =>
+    streamed(context, framesOf(feeds, routes.closing), () => {
+      for (const feed of feeds) feed.close();
     });
   app.get('/api/conversations/:conversation/events', (context) => {
-    const { path } = context.req;
     const conversation = checkedName(context.req.param('conversation'));
     const from = startOf(context.req.header('last-event-id'), context.req.query('from'));
     const place = { daemon: daemonOf(context), framing: ONE_CONVERSATION, conversation, from };
-    return stream([conversationFeed({ ...place, onFault: onFaultAt(path) })], path);
+    return stream(context, [conversationFeed({ ...place, onFault: faultsOf(context) })]);
   });
   app.get('/api/events', (context) => {
-    const { path } = context.req;
     const followed = followedOf(context.req.query('follow') ?? '');
     const since = context.req.query('list');
     if (followed.size === 0 && since === undefined)
@@ -46,12 +38,12 @@ export function addEventRoutes(app: Application, routes: RouteContext): void {
         'nothing to follow',
         'name conversations with ?follow=ID@INDEX,…, or the list with ?list=1',
       );
-    const shared = { daemon: daemonOf(context), framing: SEVERAL_CONVERSATIONS, onFault: onFaultAt(path) };
+    const shared = { daemon: daemonOf(context), framing: SEVERAL_CONVERSATIONS, onFault: faultsOf(context) };
     const onEntries = () => list.hurry();
     const feeds = [...followed].map(([conversation, from]) =>
       conversationFeed({ ...shared, conversation, from, onEntries }),
     );
-    return stream(since === undefined ? feeds : [...feeds, list.join(since)], path);
+    return stream(context, since === undefined ? feeds : [...feeds, list.join(since)]);
   });
 }
 

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type OwnPublisher, refusalOfOtherPublisher } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { asError, ParleyError } from '../../kernel/index.ts';
 
 /**
  * Authentication and authorisation.
@@ -98,18 +98,13 @@ type Body = Readonly<Record<string, unknown>>;
 export function actingAs(identity: Identity, body: Body, anonymous: string): Record<string, unknown> {
   const { publisher, name } = identity;
   if (publisher !== null && body.publisher !== undefined && body.publisher !== publisher) {
-    throw notYou(publisher, body.publisher);
+    throw asError(refusalOfOtherPublisher(publisher, body.publisher));
   }
   const acting = publisher === null ? { publisher: anonymous, ...body } : { ...body, publisher };
   if (name === undefined) return acting;
   const said = body.author === undefined ? name : (body.author as { name?: unknown } | null)?.name;
-  if (said !== name) throw notYou(name, said);
+  if (said !== name) throw asError(refusalOfOtherPublisher(name, said));
   return { ...acting, author: { name } };
-}
-
-function notYou(own: string, other: unknown): ParleyError {
-  const { code, message, hint } = refusalOfOtherPublisher(own, other);
-  return new ParleyError(code, message, { hint });
 }
 
 function digest(text: string): Buffer {

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, type InputType, inflate, type ZlibOptions } from 'node:zlib';
 import { asError, errnoOf, ParleyError } from '../../kernel/index.ts';
-import type { Request, RouteContext } from '../context.ts';
+import type { Request } from '../context.ts';
 import { Turns } from './limits.ts';
 
 /**
@@ -30,12 +30,18 @@ const SMALL = 1_048_576;
 const MOST_TIMES = 32;
 const large = new Turns(8);
 
+interface BodyOptions {
+  /** The client sends all messages, with their files in base64. */
+  readonly hasHistory?: boolean;
+  readonly mayBeEmpty?: boolean;
+}
+
 export async function jsonBody(
   context: Request,
-  { maxBodyBytes, wire }: Pick<RouteContext, 'maxBodyBytes' | 'wire'>,
-  mayBeEmpty = true,
+  { hasHistory = false, mayBeEmpty = true }: BodyOptions = {},
 ): Promise<Record<string, unknown>> {
-  const bytes = await readBody(context, maxBodyBytes);
+  const { maxBodyBytes, maxHistoryBytes, wire } = context.var.routes;
+  const bytes = await readBody(context, hasHistory ? maxHistoryBytes : maxBodyBytes);
   if (bytes.length === 0) {
     if (mayBeEmpty) return {};
     throw new ParleyError('MALFORMED_JSON', 'the body is empty', { hint: 'send one JSON object' });

@@ -11,7 +11,7 @@ import { jsonBody } from '../guard/body.ts';
 export function addMcpRoutes(app: Application, routes: RouteContext): void {
   app.post('/mcp', async (context) => {
     const { identity } = context.var;
-    const parsedBody = await jsonBody(context, routes);
+    const parsedBody = await jsonBody(context);
     const { createMcpServer, createMcpHandler } = await import('./server.ts'); // loads MCP's SDK
     const ofRequest = { ...routes, daemon: () => routes.daemon(context) };
     const handler = createMcpHandler(() => createMcpServer(ofRequest, identity), {

@@ -2,7 +2,7 @@ import { MOST_RESULTS } from '../../bus/contract.ts';
 import { type MessageEntry, type OwnPublisher, type Received, wireCallId } from '../../conversation/index.ts';
 import { asError, InOrder, onAbort, ParleyError, tally, within } from '../../kernel/index.ts';
 import { digest, NOT_ANSWERED } from '../client-ids.ts';
-import { daemonOf, type Request, type RouteContext } from '../context.ts';
+import { daemonOf, faultsOf, type Request, type RouteContext } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
 import { addressOf, baseOf, fileLines, keepParts, postOf } from '../files.ts';
 import { authorOf } from '../guard/access.ts';
@@ -10,7 +10,7 @@ import { jsonBody } from '../guard/body.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { actingFor, ask, cancelTurns, readLog, readTail, stoppedOf } from '../progress/ask.ts';
-import { eventStream } from '../progress/event-stream.ts';
+import { streamed } from '../progress/event-stream.ts';
 import { stopping } from './completions.ts';
 import { ANYBODY, type AnsweredCall, pick, pickCalls, prefixOf } from './pick.ts';
 import { lastResult, Reply, type Said } from './reply.ts';
@@ -55,8 +55,7 @@ export async function readSent(context: Request): Promise<[unknown, Sender]> {
     publisher: authorOf(context.var.identity, ANONYMOUS),
     secret: context.var.identity.caller,
   };
-  const { routes } = context.var;
-  return [await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }), sender];
+  return [await jsonBody(context, { hasHistory: true }), sender];
 }
 
 export class Starter {
@@ -126,7 +125,7 @@ async function repliedTo(
 ): Promise<Pick<Started, 'reply' | 'leave' | 'gone'>> {
   const { context, conversation, index } = asked;
   const { routes, identity } = context.var;
-  const { onFault, closing } = routes;
+  const { closing } = routes;
   const place = `${conversation} ${index}`;
   let [reply, isWaiting]: [Reply | null, boolean] = [null, true];
   waitFor(routes, place, 1);
@@ -139,9 +138,7 @@ async function repliedTo(
     const wasWaiting = isWaiting;
     leave();
     if (!wasWaiting || reply?.isOver || closing.aborted || !identity.stopOnDisconnect) return;
-    stopReply(asked, () => isWaitedFor(routes, place)).catch((error: unknown) =>
-      onFault(error, context.req.path),
-    );
+    stopReply(asked, () => isWaitedFor(routes, place)).catch(faultsOf(context));
   };
   try {
     reply = await replyTo(asked);
@@ -287,15 +284,12 @@ export interface Rendering {
 /** The answer as a stream, or whole. */
 export async function answer(context: Request, started: Started, rendering: Rendering): Promise<Response> {
   const { routes } = context.var;
-  const { closing, heartbeatMs } = routes;
-  const onFault = (error: unknown) => routes.onFault(error, context.req.path);
   const { gone } = started;
   if (rendering.isStream) {
-    const frames = rendering.frames(await begun({ ...started, leave: gone }, routes), onFault);
-    const response = eventStream(frames, { heartbeatMs, closing, onGone: gone, onFault });
-    return context.newResponse(response.body, response);
+    const reply = await begun({ ...started, leave: gone }, routes);
+    return streamed(context, rendering.frames(reply, faultsOf(context)), gone);
   }
-  const detach = onAbort([closing, context.req.raw.signal], gone);
+  const detach = onAbort([routes.closing, context.req.raw.signal], gone);
   try {
     return context.json(await rendering.whole(started.reply));
   } finally {

@@ -1,5 +1,6 @@
 import type { UnderlyingSource } from 'node:stream/web';
 import { onAbort } from '../../kernel/index.ts';
+import { faultsOf, type Request } from '../context.ts';
 
 /**
  * Sends frames as server-sent events.
@@ -20,6 +21,17 @@ export interface EventStreamOptions {
   readonly onGone: () => void;
   /** Called with a bug in the making of frames. */
   readonly onFault: (error: unknown) => void;
+}
+
+/** The answer to a request, beside the headers that its route has set. `onGone`: as in `EventStreamOptions`. */
+export function streamed(
+  context: Request,
+  frames: AsyncIterator<string | Uint8Array>,
+  onGone: () => void,
+): Response {
+  const { heartbeatMs, closing } = context.var.routes;
+  const response = eventStream(frames, { heartbeatMs, closing, onGone, onFault: faultsOf(context) });
+  return context.newResponse(response.body, response);
 }
 
 const ENDED = { done: true, value: undefined } as const;

@@ -58,7 +58,7 @@ export function addRestRoutes(app: Application, options: RouteContext): void {
 
 async function requestOf(route: Route, context: Request, options: RouteContext): Promise<ApiRequest> {
   const { identity } = context.var;
-  const body = route.method === 'post' ? await jsonBody(context, options) : {};
+  const body = route.method === 'post' ? await jsonBody(context) : {};
   const elsewhere = { ...queryOf(route, context), ...pathOf(route, context) };
   for (const name of Object.keys(elsewhere)) {
     if (name in body) throw badRequest(`the path says ${name}; leave it out of the body`);

@@ -231,19 +231,14 @@ export class Effects {
     const call = { conversation, agent: SYSTEM_AUTHOR.id, turnId: `title-${conversation}` };
     const title = async () => {
       const abort = this.#begin(call.turnId); // the conversation may be deleted meanwhile
-      const { text, failure, ...written } = await writeTitle(this.#entries(), titler, call, {
-        retry: { ...daemon.team.retry, attempts: 1 },
-        signal: abort.signal,
-        random: Math.random,
-        elapsed: daemon.elapsed,
-        timers: daemon.timers,
-        allows: (reservation) => allows(reservation) && this.#reserve(call.turnId, call.agent, reservation),
-        onCallEnded: (outcome) =>
-          daemon.telemetry.modelCalled(conversation, titler.profile.name, undefined, outcome),
-      }).finally(() => {
-        this.#reserved.delete(call.turnId);
-        this.#end(call.turnId, abort);
-      });
+      const context = this.#proseContext(titler, call, abort, allows);
+      const once = { ...context, retry: { ...context.retry, attempts: 1 } };
+      const { text, failure, ...written } = await writeTitle(this.#entries(), titler, call, once).finally(
+        () => {
+          this.#reserved.delete(call.turnId);
+          this.#end(call.turnId, abort);
+        },
+      );
       if (failure !== undefined)
         daemon.log.warn(
           { conversation, model: titler.profile.name, reason: failure },
@@ -259,30 +254,37 @@ export class Effects {
   async #summarise(
     { agent, turnId }: CallEffect,
     { setup: { summariser }, reduction, deadline, allows }: ReducingCall,
-    { signal }: LinkedAbort,
+    abort: LinkedAbort,
   ): Promise<Prose | null> {
     if (!summariser) return null;
-    const [daemon, conversation] = [this.#daemon, this.#conversation];
-    const left = Math.max(0, Math.min(summariser.timeoutMs, deadline - daemon.elapsed(), MAX_TIMER_MS));
+    const left = deadline - this.#daemon.elapsed();
+    const timeoutMs = Math.max(0, Math.min(summariser.timeoutMs, left, MAX_TIMER_MS));
+    const call = { conversation: this.#conversation, agent, turnId };
+    const context = this.#proseContext(summariser, call, abort, allows);
     try {
-      return await summarise(
-        reduction,
-        { ...summariser, timeoutMs: left },
-        { conversation, agent, turnId },
-        {
-          retry: daemon.team.retry,
-          signal,
-          random: Math.random,
-          elapsed: daemon.elapsed,
-          timers: daemon.timers,
-          onCallEnded: (outcome) =>
-            daemon.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
-          allows: (reservation) => allows(reservation) && this.#reserve(turnId, agent, reservation),
-        },
-      );
+      return await summarise(reduction, { ...summariser, timeoutMs }, call, context);
     } finally {
       this.#reserved.delete(turnId);
     }
+  }
+
+  /** Of a call for a summary or a title. Its reservation ends with it. */
+  #proseContext(
+    { profile }: Summariser,
+    { agent, turnId }: { readonly agent: string; readonly turnId: string },
+    { signal }: LinkedAbort,
+    allows: SummariseContext['allows'],
+  ): SummariseContext {
+    const { team, elapsed, timers, telemetry } = this.#daemon;
+    return {
+      retry: team.retry,
+      signal,
+      random: Math.random,
+      elapsed,
+      timers,
+      allows: (reservation) => allows(reservation) && this.#reserve(turnId, agent, reservation),
+      onCallEnded: (outcome) => telemetry.modelCalled(this.#conversation, profile.name, undefined, outcome),
+    };
   }
 
   #reserve(turnId: string, agent: string, reservation: Reservation): true {

@@ -15,7 +15,7 @@ import {
 import type { ReachCrashPoint } from '../../observe/crash-points.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { Team } from '../../team/team.ts';
-import { rowOf } from '../projections.ts';
+import { saveProjections } from '../projections.ts';
 
 export interface LedgerContext {
   readonly store: ConversationStore;
@@ -94,10 +94,9 @@ export class Ledger {
   }
 
   async saveProjections(): Promise<void> {
-    const [id, state, { store }] = [this.#id, this.#durable, this.#daemon];
+    const state = this.#durable;
     if (state.length === 0) return;
-    await store.saveRow(rowOf(id, state, this.entries(0, state.length)));
-    await store.saveState(id, { id, ...state });
+    await saveProjections(this.#daemon.store, this.#id, state, this.entries(0, state.length));
   }
 
   /** LEDGER-2: only without outstanding work. */
