@@ -69,7 +69,8 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
     await item.getByRole('button', { name: /Dev/ }).click();
     await item.waitFor({ state: 'detached' });
     expect(await textOf(page.getByRole('alert'))).toBe('Asked Dev <b>Ops</b> to continue: read it, for long');
-    await page.evaluate("location.hash = '#/c/passed'");
+    await page.getByRole('alert').getByRole('link').click();
+    await expect.poll(() => page.url()).toMatch(/#\/c\/passed$/);
     const ended = page.locator('article.fault', { hasText: 'This turn ended at a limit' });
     await ended.getByText(/Continued by Dev/).waitFor();
     expect(await ended.getByRole('button').count()).toBe(1);

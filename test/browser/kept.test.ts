@@ -71,7 +71,8 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     await isSent;
     await first.getByRole('button', { name: 'Filter', exact: true }).click();
     await first.getByLabel('Show').selectOption('mine');
-    await first.getByLabel('Name of the filter').fill('My work');
+    const unnamed = first.getByLabel('Name of the filter').and(first.locator(':invalid')); // the browser asks for it
+    await unnamed.fill('My work');
     const isSaved = first.waitForResponse(/api\/reading$/);
     await first.keyboard.press('Enter');
     await isSaved;

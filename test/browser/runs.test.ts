@@ -243,6 +243,7 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     expect(await textOf(item.locator('.detail'))).toContain(
       'Workflow both. Open the conversation to answer.',
     );
+    expect(await textOf(item.locator('.detail'))).toContain('The newest message: “begin”');
     await item.locator('a.opens').click();
     await page.getByText('goes to Sue Starter with the next message').waitFor();
     const signs = `[...document.querySelectorAll('.run-path li')]

@@ -76,6 +76,14 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     await page.getByLabel('More').click();
     await page.getByRole('button', { name: 'Search this conversation' }).click();
     await expect.poll(() => field.inputValue()).toBe('in:garden ');
+    await page.keyboard.type('quokka agent:"lena LEAD"'); // as the page names it
+    expect(await textOf(found.first())).toMatch(/^Lena Lead.*entry \d+/s);
+    await page.keyboard.press('Enter');
+    await field.waitFor({ state: 'detached' });
+    await page.keyboard.press('Control+f');
+    await expect.poll(() => field.inputValue()).toBe('in:garden quokka agent:"lena LEAD"');
+    await page.keyboard.type('zebra'); // over the words
+    await expect.poll(() => field.inputValue()).toBe('in:garden zebra');
   });
 
   itLong('a person jumps to a conversation and writes to an agent', async () => {

@@ -36,9 +36,9 @@ export const mayAnswer = ({ kind }: InboxItem): boolean => rights[RIGHTS[kind]].
 export const needed = computed<readonly InboxItem[]>(() => inbox.value.filter(mayAnswer));
 
 /** `did`: said, unless a notice says more. */
-export function leaveOut({ key }: InboxItem, did: string): void {
+export function leaveOut({ key, conversation }: InboxItem, did: string): void {
   answered.value = new Set([...answered.value, key]);
-  notice.value ??= { text: did, hint: '', undo: null };
+  notice.value ??= { text: did, hint: '', undo: null, href: linkTo.conversation(conversation) };
 }
 
 /** Keys of things that are over are forgotten. */

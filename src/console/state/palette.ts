@@ -43,6 +43,14 @@ const NOTHING: Answer = { hits: [], pending: 0, failure: null, isOver: true };
 export const answer = signal<Answer>(NOTHING);
 export const chosen = signal(0);
 
+/** What is searched. An agent may be named as the page shows it. */
+const query = computed(() => {
+  const { q, filters } = searchQueryOf(typed.value);
+  const wanted = filters.agent?.toLowerCase();
+  const named = team.value.find(({ slug, name }) => wanted === slug || wanted === name.toLowerCase());
+  return { q, filters: named ? { ...filters, agent: named.slug } : filters };
+});
+
 /** The words after `>`; null: all is searched. */
 const wantedAction = computed(() => (typed.value.startsWith('>') ? typed.value.slice(1) : null));
 export const isHelp = computed(() => wantedAction.value !== null);
@@ -50,7 +58,7 @@ export const isHelp = computed(() => wantedAction.value !== null);
 export const choices = computed<readonly Choice[]>(() => {
   void isPaletteOpen.value; // the buttons of the page are others each time
   if (wantedAction.value !== null) return fittingCommands(wantedAction.value);
-  const { q, filters } = searchQueryOf(typed.value);
+  const { q, filters } = query.value;
   const hasFilter = Object.keys(filters).length > 0;
   const isEmpty = q.trim() === '';
   const fits = (...texts: readonly string[]) => fitOf(q, texts.join(' '));
@@ -115,7 +123,7 @@ function ofButtons(): Command[] {
 export const nothing = computed<string | null>(() => {
   const slugs = team.value.map(({ slug }) => slug); // hired agents of other conversations are not known
   const table = phases.value.map(({ phase }) => phase);
-  return whyNothing(searchQueryOf(typed.value), { agent: slugs, phase: table });
+  return whyNothing(query.value, { agent: slugs, phase: table });
 });
 
 export function openCommands(): void {
@@ -125,9 +133,13 @@ export function openCommands(): void {
 
 export const onlyIn = (conversation: string): string => `in:${conversation} `;
 
+/** What was typed when a message was opened. */
+let searched = '';
+
+/** A search in a conversation goes on with the words whose message was opened. */
 export function openPalette(text = ''): void {
   batch(() => {
-    typed.value = text;
+    typed.value = text !== '' && searched.startsWith(text) ? searched : text;
     chosen.value = 0;
     answer.value = NOTHING;
     isPaletteOpen.value = true;
@@ -140,13 +152,16 @@ export function choose(choice: Choice): void {
   if (choice.kind === 'command') return void setTimeout(() => choice.command.run?.()); // the dialog gives the focus back first
   if (choice.kind === 'conversation') openToWrite(choice.id);
   else if (choice.kind === 'agent') writeNew(() => writeTo(choice.slug));
-  else showEntry(choice.hit.conversation, choice.hit.index);
+  else {
+    searched = typed.value;
+    showEntry(choice.hit.conversation, choice.hit.index);
+  }
 }
 
 /** Asks the daemon for messages while the palette is open. Runs until the returned function is called. */
 export function keepSearching(): () => void {
   return effect(() => {
-    const { q, filters } = searchQueryOf(typed.value);
+    const { q, filters } = query.value;
     void route.value;
     if (!isPaletteOpen.value || isHelp.value || q.trim().length < SHORTEST) {
       answer.value = NOTHING;

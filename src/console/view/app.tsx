@@ -89,7 +89,7 @@ function Notices() {
   const bar = useRef<HTMLDivElement>(null);
   const waiting = outbox.value.filter(({ state }) => state === 'waiting').length;
   useLayoutEffect(() => makeRoom(bar.current), [notice.value, isAway.value, waiting, at, width.value]);
-  const { text, hint, undo } = notice.value ?? {};
+  const { text, hint, undo, href } = notice.value ?? {};
   return (
     <div class="notices text-small breaks" ref={bar}>
       <div role="status">
@@ -105,7 +105,7 @@ function Notices() {
       {text !== undefined && !isRepeatable() && (
         <div class={`notice ${undo === undefined ? '' : 'done'}`} role="alert">
           <p>
-            {text}
+            {href ? <a href={href}>{text}</a> : text}
             {hint && <span class="muted">{hint}</span>}
           </p>
           {undo && <Button onClick={closing(hide)(undo)}>Undo</Button>}

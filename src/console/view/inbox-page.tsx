@@ -292,6 +292,11 @@ function Content({ item, content, over, onDone }: ContentProps) {
       if (kind !== 'failed' && kind !== 'limited')
         return (
           <p class="muted">
+            {item.newest && (
+              <>
+                The newest message: “<bdi>{item.newest}</bdi>”{' '}
+              </>
+            )}
             {isAway.value
               ? 'The daemon does not answer.'
               : `${about && `${about}. `}Open the conversation to answer.`}

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { FILTERS, partsOf } from '../model/list/search-query.ts';
 import { nameOfAuthor } from '../state/conversation.ts';
 import {
@@ -12,6 +13,7 @@ import {
   nothing,
   typed,
 } from '../state/palette.ts';
+import { route } from '../state/route.ts';
 import { Dialog, reveal } from './parts/controls.tsx';
 import { Avatar, Title, When } from './parts/parts.tsx';
 
@@ -42,8 +44,13 @@ export function Palette() {
   );
 }
 
+/** What is searched; the words after it are selected, to be written over. */
+const SCOPE = /^(?:>|in:\S+ )/;
+
 function Search() {
   const found = choices.value;
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => field.current?.setSelectionRange(SCOPE.exec(typed.peek())?.[0].length ?? 0, 999), []);
   const at = Math.min(chosen.value, found.length - 1);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return; // KEYS-2
@@ -58,6 +65,7 @@ function Search() {
     <>
       <input
         {...COMBOBOX}
+        ref={field}
         aria-label="Search conversations, agents, messages and actions"
         aria-activedescendant={at >= 0 ? `palette-${at}` : undefined}
         placeholder="Search conversations, agents, messages and actions"
@@ -156,12 +164,13 @@ function OptionText({ choice }: { readonly choice: Choice }) {
         </span>
       </span>
     );
-  const { author, title, conversation, at, snippet, marks } = choice.hit;
+  const { author, title, conversation, index, at, snippet, marks } = choice.hit;
+  const isHere = route.value.page === 'conversation' && route.value.id === conversation;
   return (
     <>
       <span class="line abreast">
         <bdi class="title one-line">{nameOfAuthor(author)}</bdi>
-        <Title of={{ id: conversation, title }} class="muted" />
+        <Title of={{ id: conversation, title: isHere ? `entry ${index}` : title }} class="muted" />
         <When at={at} />
       </span>
       <bdi class="snippet breaks">

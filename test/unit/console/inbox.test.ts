@@ -64,6 +64,16 @@ describe('what needs a person', () => {
     } as unknown as Entry;
     const asked = contentOf({ agent: 'pm', position: 0 } as InboxItem, [waiting]);
     expect(summaryOf(asked)).toBe('shell echo "a" rm b\\u202e 2'); // its words, on one line
+    const change = { path: '@project/a', find: '1290', replace: '1240' };
+    const edit = {
+      ...waiting,
+      mayHaveRun: true,
+      tool: 'fs_edit',
+      arguments: JSON.stringify(change),
+    } as Entry;
+    expect(summaryOf(contentOf({ agent: 'pm', position: 0 } as InboxItem, [edit]))).toBe(
+      'fs_edit @project/a 1290 → 1240',
+    );
     const limit = { type: 'limit-reached', limit: 'turnSeconds', content: 'It took too long' } as Entry;
     expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [limit])).toEqual({
       kind: 'ended',

@@ -10,7 +10,7 @@ import { type Ending, endingOf } from '../thread/failure.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
 
-type Row = Pick<ConversationRow, 'id' | 'title' | 'activity'>;
+type Row = Pick<ConversationRow, 'id' | 'title' | 'activity'> & Partial<Pick<ConversationRow, 'newest'>>;
 type Kind = 'approval' | 'form' | 'outcome' | 'question' | 'input' | 'failed' | 'limited';
 
 export interface InboxItem {
@@ -26,6 +26,8 @@ export interface InboxItem {
   readonly position: number;
   /** Of a run that waits for a message. */
   readonly workflow?: string | undefined;
+  /** The newest message of its conversation, cut. */
+  readonly newest?: string | undefined;
 }
 
 const NONE: readonly InboxItem[] = [];
@@ -56,8 +58,8 @@ function itemOf(row: Row, one: Activity): InboxItem | null {
   if (kind === null) return null;
   const key = [row.id, agent, kind, entry ?? since, position].join(' ');
   const named = { conversation: row.id, title: row.title ?? row.id };
-  const workflow = kind === 'input' ? of : undefined;
-  return { key, kind, ...named, agent, since: since ?? '', entry, position, workflow };
+  const awaited = kind === 'input' && { workflow: of, newest: row.newest ?? undefined };
+  return { key, kind, ...named, agent, since: since ?? '', entry, position, ...awaited };
 }
 
 function kindOf({ status, for: waitsFor, asks }: Activity): Kind | null {
@@ -85,12 +87,14 @@ interface Asked {
 export function summaryOf(content: InboxContent, ran?: object): string {
   switch (content.kind) {
     case 'approval': {
-      const { asks, mayHaveRun } = content.approval;
+      const { asks } = content.approval;
       if (asks) return shortLine(asks.message);
-      const given = Object.values(ran ?? argumentsOf(content.call)).map((one) =>
-        typeof one === 'string' ? one : JSON.stringify(one),
-      );
-      return escapeHidden(shortLine([mayHaveRun ? 'ran?' : '', content.call.tool, ...given].join(' ')));
+      const { tool } = content.call;
+      const given = Object.entries(ran ?? argumentsOf(content.call)).map(([name, one]) => {
+        const text = typeof one === 'string' ? one : JSON.stringify(one);
+        return tool === 'fs_edit' && name === 'replace' ? `→ ${text}` : text;
+      });
+      return escapeHidden(shortLine([tool, ...given].join(' ')));
     }
     case 'question':
       return plainLine(withoutAnsi(content.question.question), 120);

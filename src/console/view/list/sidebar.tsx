@@ -226,7 +226,6 @@ function Filters() {
 function SavedFilters() {
   const [name, setName] = useState('');
   const save = () => {
-    if (name.trim() === '') return;
     saveFilter(name.trim(), filter.value);
     setName('');
   };
@@ -248,6 +247,8 @@ function SavedFilters() {
         <form class="save-filter" onSubmit={onSubmit(save)}>
           <input
             aria-label="Name of the filter"
+            required
+            pattern=".*\S.*"
             placeholder="Save as…"
             maxLength={60}
             value={name}
