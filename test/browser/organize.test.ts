@@ -244,14 +244,19 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
   });
 
   it('what was done in the list can be undone from the next page', async () => {
+    for (const [id, content] of [
+      ['undone', 'Undone words'],
+      ['next', 'Next words'],
+    ])
+      await stage.api('POST', `conversations/${id}/messages`, { content, publisher: 'alice' });
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();
-    await organize(page, 'First words', 'Archive');
+    await organize(page, 'Undone words', 'Archive');
     await page.getByRole('button', { name: 'Undo' }).waitFor();
-    await row(page, 'Third words').locator('.row').click();
-    await message(page, 'Third words').first().waitFor();
+    await row(page, 'Next words').locator('.row').click();
+    await message(page, 'Next words').first().waitFor();
     await page.getByRole('button', { name: 'Undo' }).click();
-    await row(page, 'First words').waitFor();
+    await row(page, 'Undone words').waitFor();
   });
 
   it('a filter without a value finds no action', async () => {
