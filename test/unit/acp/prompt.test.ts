@@ -73,13 +73,13 @@ describe('what a session is told', () => {
 
 describe('the files that a session is told', () => {
   const can = { image: true, embeddedContext: true };
-  const toldOf = (files: readonly FilePart[], offered = can) => {
+  const toldOf = (files: readonly FilePart[]) => {
     const messages = files.map((file) => ({
       role: 'user',
       content: `look\n${fileLine(file)}`,
       files: [file],
     }));
-    const told = promptOf({ messages }, true, offered);
+    const told = promptOf({ messages }, true, can);
     const lines = told.flatMap((part) => (part.type === 'text' ? [part.text.split('\n')[1] ?? ''] : []));
     return { lines, shown: told.flatMap((part) => (part.type === 'file' ? [part.name] : [])) };
   };

@@ -53,8 +53,8 @@ function sourcesWithAllParts(): RequestSources {
   };
 }
 
-function defined(sources: RequestSources, agent = 'pm'): Definition {
-  const definition = definitionOf(sources, agent);
+function defined(sources: RequestSources): Definition {
+  const definition = definitionOf(sources, 'pm');
   if (!definition) throw new Error('no definition');
   return definition;
 }

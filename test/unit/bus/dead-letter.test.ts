@@ -18,8 +18,8 @@ const origin = { id: 'm-1', ingress: { stream: 's1', sequence: 4 } };
 const place = { sequence: 3, at: '2026-11-22T05:00:00.000Z', publisher: 'alice', conversation: 'demo' };
 
 describe('a dead letter', () => {
-  const letter = (original: Uint8Array, max = 1_000_000) =>
-    JSON.parse(text(encodeDeadLetter(refusal, original, origin, max))) as {
+  const letter = (original: Uint8Array) =>
+    JSON.parse(text(encodeDeadLetter(refusal, original, origin, 1_000_000))) as {
       original: string;
       truncated?: true;
     };

@@ -13,9 +13,9 @@ import { startNatsServer } from '../../support/nats-server.ts';
 export const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 export const bytes = (value: string) => new TextEncoder().encode(value);
 
-/** Resolves when `condition` returns true; rejects after `timeoutMs` with `what`. */
-export async function until(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 30_000) {
-  const deadline = Date.now() + timeoutMs;
+/** Resolves when `condition` returns true; rejects after 30 seconds with `what`. */
+export async function until(what: string, condition: () => boolean | Promise<boolean>) {
+  const deadline = Date.now() + 30_000;
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`waited in vain: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));

@@ -21,7 +21,7 @@ import {
 const HOSTILE = 'x\u001b]52;c;QUJD\u0007\u009b2J\u202e';
 
 /** A chat at a terminal. */
-function atTerminal(log: readonly Entry[] = [], ...args: string[]) {
+function chatAt(log: readonly Entry[] = [], ...args: string[]) {
   const { io, stdin, type, screen } = terminal();
   const detail = { id: 'c', length: 0, phase: 'chat', mode: 'agent', activeAgent: null, agents: {} };
   const stop = (body: object) => {
@@ -48,7 +48,19 @@ function atTerminal(log: readonly Entry[] = [], ...args: string[]) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is taken out
     text: () => screen().replaceAll(/\u001b\[[0-9;?]*[A-Za-z]/g, ''),
     reading: () => !stdin.isPaused(),
+    /** What the command ended with, after these keys. */
+    leave(keys = '/quit\r') {
+      stdin.write(keys);
+      return running.done;
+    },
   };
+}
+
+/** Once it shows its prompt. */
+async function atTerminal(...given: Parameters<typeof chatAt>) {
+  const chat = chatAt(...given);
+  await expect.poll(chat.text).toContain('> ');
+  return chat;
 }
 
 const stopsAndResumes = ({ requests }: FakeDaemon) =>
@@ -58,19 +70,17 @@ const stopsAndResumes = ({ requests }: FakeDaemon) =>
 
 describe('chat on a terminal', () => {
   it('a chat on a terminal prints the answer, shows the prompt again, and ends on Ctrl-D', async () => {
-    const { daemon, running, type, text } = atTerminal();
+    const { daemon, running, type, text, leave } = await atTerminal();
     await expect.poll(text).toMatch(/\/help.*\n> $/);
     type('hi\r');
     await expect.poll(text).toMatch(/pm: Hello\n.*> $/s);
-    type('\u0004');
-    expect((await running.done).code).toBe(0);
+    expect((await leave('\u0004')).code).toBe(0);
     expect(daemon.posts).toMatchObject([{ content: 'hi' }]);
     expect([daemon.closed, running.listeners()]).toEqual([1, 0]);
   });
 
   it('a chat on a terminal lets no control character of another author or of the daemon act on it', async () => {
-    const { daemon, running, type, screen, text } = atTerminal();
-    await expect.poll(screen).toContain('> ');
+    const { daemon, type, screen, text, leave } = await atTerminal();
     daemon.say(
       person(0, HOSTILE),
       started(1, 'pm', [0]),
@@ -80,36 +90,30 @@ describe('chat on a terminal', () => {
     await expect.poll(text).toContain('pm: x]52;c;QUJD2J');
     type('/phase plan\r');
     await expect.poll(screen).toContain('c: phase x');
-    type('\u0004');
-    await running.done;
+    await leave('\u0004');
     const unsafe = ['\u001b]', '\u0007', '\u009b', '\u202e'];
     expect(unsafe.filter((one) => screen().includes(one))).toEqual([]);
   });
 
   it('a chat on a terminal does not repeat what the person typed', async () => {
-    const { running, type, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { type, text, leave } = await atTerminal();
     type('a word\r');
     await expect.poll(text).toContain('Hello');
-    type('/quit\r');
-    await running.done;
+    await leave();
     expect(text().match(/a word/g)).toHaveLength(1); // its echo
   });
 
   it('a chat on a terminal shows no prompt in the middle of an answer', async () => {
-    const { daemon, running, type, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, text, leave } = await atTerminal();
     daemon.say(started(0, 'pm', []), chunk('pm', 0, 'One\n'), chunk('pm', 1, 'two'));
     await expect.poll(text).toMatch(/pm: One\n {2}two$/);
     daemon.say(agent(1, 'pm', 'One\ntwo'), ended(2, 'pm'));
     await expect.poll(text).toMatch(/two\n.*> $/s);
-    type('/quit\r');
-    await running.done;
+    await leave();
   });
 
   it('a chat on a terminal keeps the typed line while others post', async () => {
-    const { daemon, running, type, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, type, text, leave } = await atTerminal();
     type('half a');
     await expect.poll(text).toContain('half a');
     daemon.say(person(0, 'me too'));
@@ -117,13 +121,11 @@ describe('chat on a terminal', () => {
     type(' line\r');
     await expect.poll(() => daemon.posts.length).toBe(1);
     expect(daemon.posts).toMatchObject([{ content: 'half a line' }]);
-    type('/quit\r');
-    await running.done;
+    await leave();
   });
 
   it('a chat on a terminal aborts the turn on the first Ctrl-C, and ends on the second', async () => {
-    const { daemon, running, type, text, reading } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, type, text, reading, leave } = await atTerminal();
     daemon.say(started(0, 'pm', []), chunk('pm', 0, 'On and on'));
     await expect.poll(text).toContain('On and on');
     type('\u0003');
@@ -134,8 +136,7 @@ describe('chat on a terminal', () => {
     ]);
     daemon.say(ended(2, 'pm', 'aborted'));
     await expect.poll(text).toContain('aborted');
-    type('\u0003');
-    expect((await running.done).code).toBe(0);
+    expect((await leave('\u0003')).code).toBe(0);
     expect(reading()).toBe(false); // An input that is read keeps the process alive.
   });
 
@@ -146,8 +147,7 @@ describe('chat on a terminal', () => {
         by: 'boss',
         author: { kind: 'person', id: 'boss', name: 'Boss' },
       });
-    const { daemon, running, type, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, type, text, leave } = await atTerminal();
     daemon.say(
       stopped(0, 'ops'),
       stopped(1, 'dev'),
@@ -163,13 +163,11 @@ describe('chat on a terminal', () => {
       ['stop', { agent: 'dev' }],
       ['resume', { agent: 'dev', stop: 9 }],
     ]);
-    type('\u0003');
-    expect((await running.done).code).toBe(0);
+    expect((await leave('\u0003')).code).toBe(0);
   });
 
   it('a chat on a terminal posts pasted lines as one message once Enter is pressed', async () => {
-    const { daemon, running, type, text, screen } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, running, type, text, screen } = await atTerminal();
     expect(screen()).toContain('\u001b[?2004h');
     type('\u001b[200~/one\rtwo\r\rthree\u001b[201~');
     await expect.poll(text).toContain('4 lines pasted');
@@ -185,8 +183,7 @@ describe('chat on a terminal', () => {
   });
 
   it('a chat ends without an error when its terminal closes and can no longer be reset', async () => {
-    const { stdin, running, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { stdin, running } = await atTerminal();
     const gone = Object.assign(new Error('setRawMode EIO'), { code: 'EIO' });
     Object.assign(stdin, { setRawMode: () => stdin.emit('error', gone) });
     running.signal('SIGHUP');
@@ -194,8 +191,7 @@ describe('chat on a terminal', () => {
   });
 
   it('a chat on a terminal discards pasted lines on Ctrl-C without aborting a turn', async () => {
-    const { daemon, running, type, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, type, text, leave } = await atTerminal();
     type('\u001b[200~one\rtwo\u001b[201~');
     await expect.poll(text).toContain('2 lines pasted');
     type('\u0003');
@@ -204,8 +200,7 @@ describe('chat on a terminal', () => {
     await expect.poll(() => daemon.posts.length).toBe(1);
     expect(daemon.posts).toMatchObject([{ content: 'three' }]);
     expect(daemon.requests.map(({ endpoint }) => endpoint)).not.toContain('stop');
-    type('/quit\r');
-    await running.done;
+    await leave();
   });
 });
 
@@ -215,21 +210,21 @@ describe('a text on a terminal that may be the answer to a call', () => {
     ...{ risk: 'risky', mayHaveRun: false },
   });
   /** With calls that wait, as `waiting` says then. */
-  function withCalls(waiting: () => readonly string[]) {
-    const terminal = atTerminal();
+  async function withCalls(waiting: () => readonly string[]) {
+    const terminal = chatAt();
     const { client } = terminal.daemon;
     const { request } = client;
     client.request = async (endpoint, body, options) =>
       endpoint === 'approvals'
         ? ({ approvals: waiting().map(callOf), more: 0 } as never)
         : request(endpoint, body, options);
+    await expect.poll(terminal.text).toContain('> ');
     return terminal;
   }
 
   it('is sent when it is typed again, and asked about each time, also after it was sent before', async () => {
     const waiting: string[] = [];
-    const { daemon, running, type, text } = withCalls(() => waiting);
-    await expect.poll(text).toContain('> ');
+    const { daemon, type, text, leave } = await withCalls(() => waiting);
     type('yes\r');
     await expect.poll(() => daemon.posts.length).toBe(1);
     await expect.poll(text).toMatch(/pm: Hello\n.*> $/s);
@@ -239,17 +234,15 @@ describe('a text on a terminal that may be the answer to a call', () => {
     expect(daemon.posts.length).toBe(1);
     type('yes\r');
     await expect.poll(() => daemon.posts.length).toBe(2);
-    type('\u0004');
-    await running.done;
+    await leave('\u0004');
   });
 
   it('is kept like any other while the daemon does not answer, in the order in which it was typed', async () => {
     let isAway = true;
-    const { daemon, running, type, text } = withCalls(() => {
+    const { daemon, type, text, leave } = await withCalls(() => {
       if (isAway) throw AWAY;
       return [];
     });
-    await expect.poll(text).toContain('> ');
     daemon.onPost = ((answers) => (message) => {
       if (isAway) throw AWAY;
       return answers(message);
@@ -262,15 +255,12 @@ describe('a text on a terminal that may be the answer to a call', () => {
       .poll(() => daemon.log.flatMap((one) => ('role' in one && one.role === 'user' ? one.content : [])))
       .toEqual(['ok', 'tell me more']);
     expect(text()).not.toContain('no daemon answers');
-    type('\u0004');
-    await running.done;
+    await leave('\u0004');
   });
 
   it('is sent also if the person leaves at once', async () => {
-    const { daemon, running, type, text } = withCalls(() => []);
-    await expect.poll(text).toContain('> ');
-    type('ok\r\u0004');
-    expect(await running.done).toMatchObject({ code: 0, err: '' });
+    const { daemon, leave } = await withCalls(() => []);
+    expect(await leave('ok\r\u0004')).toMatchObject({ code: 0, err: '' });
     expect(daemon.posts).toMatchObject([{ content: 'ok' }]);
   });
 });
@@ -279,8 +269,7 @@ it('a message that is typed while a file is uploaded has that file', async () =>
   const folder = mkdtempSync(join(tmpdir(), 'parley-chat-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   writeFileSync(join(folder, 'plan.txt'), 'a plan');
-  const { daemon, running, type, text } = atTerminal();
-  await expect.poll(text).toContain('> ');
+  const { daemon, type, text, leave } = await atTerminal();
   const { upload } = daemon.client;
   daemon.client.upload = async (...given) => {
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -294,16 +283,14 @@ it('a message that is typed while a file is uploaded has that file', async () =>
   ]);
   expect(daemon.posts[1]?.parts).toBeUndefined();
   expect(text()).toContain('with your message: [file plan.txt');
-  type('\u0004');
-  await running.done;
+  await leave('\u0004');
 });
 
 const AWAY = new ParleyError('DAEMON_NOT_RUNNING', 'no daemon answers');
 
 describe('chat on a terminal, while the daemon does not answer', () => {
   it('messages that are typed meanwhile are kept, and sent in order, once, with their ids', async () => {
-    const { daemon, running, type, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, type, text, leave } = await atTerminal();
     const answers = daemon.onPost;
     let isAway = true;
     const atOnce: number[] = [];
@@ -330,13 +317,11 @@ describe('chat on a terminal, while the daemon does not answer', () => {
     await expect.poll(() => text().match(/pm: Hello/g)).toHaveLength(3);
     expect(text().match(/the daemon answers again/g)).toHaveLength(1);
     expect(text()).not.toContain('no daemon answers');
-    type('\u0004');
-    expect(await running.done).toMatchObject({ code: 0, err: '' });
+    expect(await leave('\u0004')).toMatchObject({ code: 0, err: '' });
   });
 
   it('the loss of the daemon is reported once, with a prompt, and an interrupted answer is printed again', async () => {
-    const { daemon, running, type, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, text, leave } = await atTerminal();
     daemon.say(started(0, 'pm', []), chunk('pm', 0, 'One two'));
     await expect.poll(text).toContain('pm: One two');
     daemon.reach(false);
@@ -345,13 +330,11 @@ describe('chat on a terminal, while the daemon does not answer', () => {
     daemon.say(chunk('pm', 2, 'four'), agent(1, 'pm', 'One two three four'), ended(2, 'pm'));
     await expect.poll(text).toMatch(/\n> · the daemon answers again\n.*pm: One two three four\n.*> $/s);
     expect(text().match(/does not answer/g)).toHaveLength(1);
-    type('/quit\r');
-    await running.done;
+    await leave();
   });
 
   it('a person who leaves is told the commands that send what the daemon does not have', async () => {
-    const { daemon, running, type, text } = atTerminal([], '--as', 'Bob B', '--publisher', 'bob');
-    await expect.poll(text).toContain('> ');
+    const { daemon, running, type, text } = await atTerminal([], '--as', 'Bob B', '--publisher', 'bob');
     daemon.reach(false);
     type("it's one\r/run fix two words\r- milk\r");
     await expect.poll(() => text().match(/· kept/g)).toHaveLength(3);
@@ -376,8 +359,7 @@ describe('chat on a terminal, while the daemon does not answer', () => {
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const [plan, other] = [join(folder, 'my plan.txt'), join(folder, 'other.txt')];
     for (const path of [plan, other]) writeFileSync(path, path);
-    const { daemon, running, type, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, running, type, text } = await atTerminal();
     for (const [file, line] of [
       [plan, 'look'],
       [other, '/run fix it'],
@@ -397,21 +379,18 @@ describe('chat on a terminal, while the daemon does not answer', () => {
   });
 
   it('a person who leaves at once waits for the acknowledgement of the last message', async () => {
-    const { daemon, running, type, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, leave } = await atTerminal();
     const answers = daemon.onPost;
     daemon.onPost = async (message) => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       return answers(message);
     };
-    type('one\r\u0004');
-    expect(await running.done).toMatchObject({ code: 0, err: '' });
+    expect(await leave('one\r\u0004')).toMatchObject({ code: 0, err: '' });
     expect(daemon.log[0]).toMatchObject({ content: 'one' });
   });
 
   it('a refused message is reported, and the next one is sent', async () => {
-    const { daemon, running, type, text } = atTerminal();
-    await expect.poll(text).toContain('> ');
+    const { daemon, type, text, leave } = await atTerminal();
     const answers = daemon.onPost;
     daemon.onPost = (message) => {
       if (message.content === 'bad') throw new ParleyError('UNKNOWN_AGENT', 'there is no agent ghost');
@@ -423,8 +402,7 @@ describe('chat on a terminal, while the daemon does not answer', () => {
     daemon.reach(true);
     await expect.poll(text).toContain('pm: Hello');
     expect(text()).toContain('parley: there is no agent ghost');
-    type('\u0004');
-    expect((await running.done).code).toBe(0);
+    expect((await leave('\u0004')).code).toBe(0);
   });
 });
 
@@ -443,11 +421,9 @@ it.each([
     mine(4, 'a\nb'),
     mine(5, 'under another name', 'alice/Bea'),
   ];
-  const { daemon, running, type, text } = atTerminal(log, ...args);
-  await expect.poll(text).toContain('> ');
+  const { daemon, type, leave } = await atTerminal(log, ...args);
   type('\u001b[A\r\u001b[A\u001b[A\r');
   await expect.poll(() => daemon.posts.length).toBe(2);
   expect(daemon.posts).toMatchObject([{ content: '/etc is a folder' }, { content: 'first' }]);
-  type('\u0004');
-  await running.done;
+  await leave('\u0004');
 });

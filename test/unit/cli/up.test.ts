@@ -48,6 +48,14 @@ function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => 
   };
 }
 
+/** Starts and, once it is up, ends on a signal. */
+async function upAndDown(...[argv, options]: Parameters<typeof start>) {
+  const running = start(argv, options);
+  await expect.poll(running.output).toContain('Parley is up');
+  running.signal('SIGINT');
+  return running.done;
+}
+
 describe('up', () => {
   it('up --json prints the ready line first, and exits with 0 on a signal', async () => {
     const { played, options } = playedDaemon();
@@ -80,10 +88,7 @@ describe('up', () => {
   it('up ignores crash points without --allow-crash-points, and reports it', async () => {
     const { played, options } = playedDaemon();
     const env = { PARLEY_CRASH_POINTS: 'marked:1' };
-    const running = start(['up'], { ...options, env });
-    await expect.poll(running.output).toContain('Parley is up');
-    running.signal('SIGINT');
-    const { err } = await running.done;
+    const { err } = await upAndDown(['up'], { ...options, env });
     expect(played.reach).toBeUndefined();
     expect(err).toContain('PARLEY_CRASH_POINTS is ignored without --allow-crash-points');
   });
@@ -91,19 +96,13 @@ describe('up', () => {
   it('up --allow-crash-points gives the crash points of its environment to the daemon', async () => {
     const { played, options } = playedDaemon();
     const env = { PARLEY_CRASH_POINTS: 'marked:1' };
-    const running = start(['up', '--allow-crash-points'], { ...options, env });
-    await expect.poll(running.output).toContain('Parley is up');
-    running.signal('SIGINT');
-    const { err } = await running.done;
+    const { err } = await upAndDown(['up', '--allow-crash-points'], { ...options, env });
     expect(played.reach).toBeTypeOf('function');
     expect(err).not.toContain('is ignored');
   });
 
   it('up prints the address of the daemon, and its notices on stderr', async () => {
-    const running = start(['up'], playedDaemon().options);
-    await expect.poll(running.output).toContain('Parley is up');
-    running.signal('SIGINT');
-    const { out, err } = await running.done;
+    const { out, err } = await upAndDown(['up'], playedDaemon().options);
     expect(out).toContain('nats://127.0.0.1:4222');
     expect(err).toContain('the model is offline');
   });
@@ -152,10 +151,9 @@ describe('up', () => {
   });
 
   it('up suggests a chat command that finds this daemon', async () => {
-    const running = start(['up', '--data', '/my data', '--nats', 'nats://h:1'], playedDaemon().options);
-    await expect.poll(running.output).toContain("parley chat --data '/my data'\n");
-    running.signal('SIGTERM');
-    await running.done;
+    const argv = ['up', '--data', '/my data', '--nats', 'nats://h:1'];
+    const { out } = await upAndDown(argv, playedDaemon().options);
+    expect(out).toContain("parley chat --data '/my data'\n");
   });
 
   it('up ends at once on a second signal', async () => {
@@ -186,10 +184,8 @@ describe('up', () => {
 
   it('up exits with 1 if the stop fails', async () => {
     const stop = () => Promise.reject(new ParleyError('STORE_BROKEN', 'cannot write'));
-    const running = start(['up'], playedDaemon({ stop }).options);
-    await expect.poll(running.output).toContain('Parley is up');
-    running.signal('SIGTERM');
-    expect(await running.done).toMatchObject({ code: 1, err: expect.stringContaining('cannot write') });
+    const ended = await upAndDown(['up'], playedDaemon({ stop }).options);
+    expect(ended).toMatchObject({ code: 1, err: expect.stringContaining('cannot write') });
   });
 
   it('up prints why the start failed, releases its resources, and exits with 1', async () => {

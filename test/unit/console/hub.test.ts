@@ -53,10 +53,7 @@ describe('the hub of the tabs', () => {
     const texts = () => got.flatMap((one) => (one.kind === 'chunk' ? [one.chunk.delta] : []));
     return { got, client, indexes, states, texts };
   };
-  const wants = (conversation: string, next = 0, id = 1) => ({
-    list: false,
-    follow: { conversation, id, next },
-  });
+  const wants = (conversation: string) => ({ list: false, follow: { conversation, id: 1, next: 0 } });
   const newest = () => opened.at(-1) as Opened;
   const sendEntries = async (stream: Opened, conversation: string, ...indexes: readonly number[]) => {
     for (const index of indexes) stream.send('entry', { conversation, entry: LOG[index] });

@@ -78,8 +78,8 @@ describe('the health of a system', () => {
 });
 
 describe('what was used', () => {
-  const spent = (day: string, agent: string, usd: number, tokens = 10): Spent => ({
-    ...{ day, agent, usd, tokens, calls: 1, unpricedCalls: 0 },
+  const spent = (day: string, agent: string, usd: number): Spent => ({
+    ...{ day, agent, usd, tokens: 10, calls: 1, unpricedCalls: 0 },
   });
   const ALL = [spent('2026-01-08', 'pm', 1), spent('2026-01-10', 'pm', 1), spent('2026-01-10', 'dev', 3)];
 

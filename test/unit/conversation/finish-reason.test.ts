@@ -150,9 +150,9 @@ test('an answer that quotes a failure and did not fail is shown whole', () => {
 
 const NOTICE = '=== CONTINUE YOUR ANSWER ===';
 
-function paused(content: string | null = 'A beginning'): Core {
+function paused(): Core {
   const core = new Core().posted('go');
-  core.answer(core.callOf('pm'), content, [], 'pause');
+  core.answer(core.callOf('pm'), 'A beginning', [], 'pause');
   return core;
 }
 

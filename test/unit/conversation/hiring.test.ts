@@ -31,9 +31,9 @@ function commandOf(core: TeamCore, agent: Partial<HireRequest> = {}) {
   return core.do({ type: 'hire', agent: { slug: 'scout', persona: 'Look.', ...agent }, by: PERSON }).reply;
 }
 
-function useTokens(core: TeamCore, agent: string, inputTokens: number, usd = 0): void {
+function useTokens(core: TeamCore, agent: string, inputTokens: number): void {
   const { turnId } = core.callOf(agent);
-  const usage = { inputTokens, outputTokens: 0, usd };
+  const usage = { inputTokens, outputTokens: 0, usd: 0 };
   const report = { agent, turnId, duration: 1, requestHash: 'hash', upTo: core.entries.length };
   core.do({ type: 'model-answered', ...report, answer: { content: 'done', toolCalls: [], usage } });
 }

@@ -26,8 +26,8 @@ function state(more: Partial<ConversationState>): ConversationState {
   return { ...EMPTY_STATE, ...more };
 }
 
-function to(content: string, more: Partial<ConversationState> = {}, explicit?: string[], people = roster) {
-  const routed = route(explicit ? { content, to: explicit } : { content }, state(more), people);
+function to(content: string, more: Partial<ConversationState> = {}, explicit?: string[]) {
+  const routed = route(explicit ? { content, to: explicit } : { content }, state(more), roster);
   return routed.ok ? routed.to : routed.refusal.code;
 }
 

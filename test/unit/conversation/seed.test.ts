@@ -97,8 +97,8 @@ describe('a conversation that begins with messages from elsewhere', () => {
   });
 
   it('files of a history are parts of the message that had them, also without a text; with another file it is another history', () => {
-    const fileOf = (digit: string, name = `${digit}.png`) => ({
-      ...{ type: 'file' as const, sha256: digit.repeat(64), name },
+    const fileOf = (digit: string) => ({
+      ...{ type: 'file' as const, sha256: digit.repeat(64), name: `${digit}.png` },
     });
     const history = (digit: string) => [
       { ...user('look'), files: [fileOf('a')] },

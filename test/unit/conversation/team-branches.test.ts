@@ -16,8 +16,8 @@ function running(
 }
 
 /** Its branches run. */
-function forked(options: ConstructorParameters<typeof TeamCore>[0] = {}, workflow?: Workflow): TeamCore {
-  const core = running(options, workflow);
+function forked(options: ConstructorParameters<typeof TeamCore>[0] = {}): TeamCore {
+  const core = running(options);
   core.act('pm', null, done('planned'));
   return core;
 }

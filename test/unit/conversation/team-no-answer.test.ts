@@ -3,7 +3,7 @@ import { Conversation } from '../../../src/conversation/index.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { type Called, PERSON, TeamCore } from './team-core.ts';
 
-const to = (agent: string, request = 'please') => ['delegate', { to: agent, request }] as const;
+const to = (agent: string) => ['delegate', { to: agent, request: 'please' }] as const;
 type Happening = (core: TeamCore) => unknown;
 
 describe('a delegate that gives no answer', () => {

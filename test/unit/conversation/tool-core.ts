@@ -13,6 +13,11 @@ import { type Called, expectGuarded, PERSON, TeamCore, TOOLS } from './team-core
 
 export type AnswerWord = Extract<Command, { type: 'answer' }>['answer'];
 
+/** What a person may say beside the word. */
+type BesideAnswer = Partial<
+  Pick<Extract<Command, { type: 'answer' }>, 'reason' | 'result' | 'arguments' | 'always'>
+>;
+
 export const POLICIES = ['by name', 'run everything', 'ask everything', 'forbid everything'] as const;
 export type Policy = (typeof POLICIES)[number];
 
@@ -89,29 +94,11 @@ export class ToolCore extends TeamCore {
     return this.finish(this.tool(name), result);
   }
 
-  answerApproval(
-    name: string,
-    answer: AnswerWord,
-    more: {
-      readonly reason?: string;
-      readonly result?: string;
-      readonly arguments?: string;
-      readonly always?: boolean;
-    } = {},
-  ): Decision {
+  answerApproval(name: string, answer: AnswerWord, more: BesideAnswer = {}): Decision {
     return this.answerApprovalId(this.approvalOf(name), answer, more);
   }
 
-  answerApprovalId(
-    approvalId: string,
-    answer: AnswerWord,
-    more: {
-      readonly reason?: string;
-      readonly result?: string;
-      readonly arguments?: string;
-      readonly always?: boolean;
-    } = {},
-  ): Decision {
+  answerApprovalId(approvalId: string, answer: AnswerWord, more: BesideAnswer = {}): Decision {
     return this.do({ type: 'answer', approvalId, answer, by: PERSON, ...more });
   }
 
@@ -124,7 +111,7 @@ export class ToolCore extends TeamCore {
   }
 
   /** The results in pm's next request, in its order. */
-  shown(agent = 'pm'): (string | null)[] {
-    return this.request(agent).flatMap(([role, content]) => (role === 'tool' ? [content ?? null] : []));
+  shown(): (string | null)[] {
+    return this.request('pm').flatMap(([role, content]) => (role === 'tool' ? [content ?? null] : []));
   }
 }

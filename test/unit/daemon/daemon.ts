@@ -276,6 +276,12 @@ export function createDaemon(options: TestDaemonOptions = {}) {
     audited,
     deliver: (body: string | object, more: Partial<Delivery> = {}) =>
       posts.deliver(bus.delivery('alice', 'demo', body, more)),
+    /** The worker of the conversation demo, after a post of alice. */
+    async posted(content: string) {
+      const worker = await workers.use('demo');
+      await worker.submit(postCommand('m1', content));
+      return worker;
+    },
     async entries(conversation = 'demo') {
       return (await workers.use(conversation)).entries();
     },

@@ -13,16 +13,11 @@ describe('the ledger of a conversation', () => {
   });
   afterEach(() => daemon.end());
 
-  async function openLedger(isMarked = false) {
+  async function openLedger() {
     const steps: string[] = [];
     const reach = (step: string) => void steps.push(`${step}, marked: ${disk.documents.has('open.demo')}`);
     const { store, team, definitions } = daemon.runtime;
-    const ledger = new Ledger(
-      'demo',
-      { store, team, reach, definitions },
-      isMarked,
-      await store.open('demo'),
-    );
+    const ledger = new Ledger('demo', { store, team, reach, definitions }, false, await store.open('demo'));
     const decide = (id: string) => ledger.conversation.apply(postCommand(id, 'hello'), 0).entries;
     return { ledger, steps, decide };
   }

@@ -48,6 +48,13 @@ describe('peers', () => {
     return { monitor, router, log, gone, line, onBack, onConfigDifference };
   }
 
+  /** A daemon beside b, whose heartbeat has come. */
+  function besideB(heard?: Heard) {
+    const met = meet(heard);
+    met.monitor.noteHeartbeat('b', false);
+    return met;
+  }
+
   it('with a different configuration are reported once with the parts that differ; an older version sends none', () => {
     const { monitor, onConfigDifference } = meet();
     monitor.noteHeartbeat('same', true, { agents: '1', tools: '2', new: '3' });
@@ -59,8 +66,7 @@ describe('peers', () => {
   it.each<Heard>([{ kind: 'no-responder' }, { kind: 'silent' }])(
     'are alive again at the next heartbeat after the answer %o, since they may have been reconnecting',
     async (heard) => {
-      const { monitor, router, log, gone, line } = meet(heard);
-      monitor.noteHeartbeat('b', false);
+      const { monitor, router, log, gone, line } = besideB(heard);
       line.answersAfterMs = TIMEOUT_MS / 2;
       await router.ask('b', 'holds', { conversations: [] });
       expect(log.warn.mock.calls).toEqual([[{ daemon: 'b', verb: 'holds', answer: heard.kind }, NO_ANSWER]]);
@@ -80,8 +86,7 @@ describe('peers', () => {
   );
 
   it('that fail during a request end the request at once', async () => {
-    const { monitor, router, gone, line } = meet();
-    monitor.noteHeartbeat('b', false);
+    const { monitor, router, gone, line } = besideB();
     line.answersAfterMs = Number.POSITIVE_INFINITY;
     const heard = router.ask('b', 'holds', { conversations: [] });
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 1.5);
@@ -90,8 +95,7 @@ describe('peers', () => {
   });
 
   it('that leave during a request end the request at once', async () => {
-    const { monitor, router, line } = meet();
-    monitor.noteHeartbeat('b', false);
+    const { monitor, router, line } = besideB();
     line.answersAfterMs = Number.POSITIVE_INFINITY;
     const heard = router.ask('b', 'holds', { conversations: [] });
     monitor.noteLeft('b');
@@ -99,16 +103,14 @@ describe('peers', () => {
   });
 
   it('that announce their leave are gone for good, also after a late heartbeat', () => {
-    const { monitor, gone } = meet();
-    monitor.noteHeartbeat('b', false);
+    const { monitor, gone } = besideB();
     monitor.noteLeft('b');
     monitor.noteHeartbeat('b', false);
     expect([monitor.others, monitor.isFailed('b'), gone]).toEqual([[], true, [['b', true]]]);
   });
 
   it('are gone after half the failure timeout when the server does not know them', async () => {
-    const { monitor, gone } = meet({ kind: 'no-responder' });
-    monitor.noteHeartbeat('b', false);
+    const { monitor, gone } = besideB({ kind: 'no-responder' });
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 0.4);
     expect(gone).toEqual([]);
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 0.4);
@@ -127,8 +129,7 @@ describe('peers', () => {
 
   it('that are connected are not gone before the failure timeout is over', async () => {
     for (const heard of [{ kind: 'silent' }, { kind: 'answered', body: {} }] as const) {
-      const { monitor, gone } = meet(heard);
-      monitor.noteHeartbeat('b', false);
+      const { monitor, gone } = besideB(heard);
       await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 0.9);
       expect([monitor.others, gone]).toEqual([['b'], []]);
       await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 0.6);
@@ -137,8 +138,7 @@ describe('peers', () => {
   });
 
   it('are not responsive after half the failure timeout, although they count as alive', () => {
-    const { monitor, gone } = meet({ kind: 'silent' });
-    monitor.noteHeartbeat('b', false);
+    const { monitor, gone } = besideB({ kind: 'silent' });
     monitor.noteHeartbeat('c', false);
     vi.advanceTimersByTime(TIMEOUT_MS * 0.4);
     expect(monitor.responsive).toEqual(['b', 'c']);
@@ -150,8 +150,7 @@ describe('peers', () => {
   });
 
   it('are gone after the failure timeout, until their next heartbeat', () => {
-    const { monitor, gone } = meet({ kind: 'silent' });
-    monitor.noteHeartbeat('b', false);
+    const { monitor, gone } = besideB({ kind: 'silent' });
     vi.advanceTimersByTime(TIMEOUT_MS * 1.5);
     expect([monitor.others, gone]).toEqual([[], [['b', false]]]);
     monitor.noteHeartbeat('b', false);
@@ -160,8 +159,7 @@ describe('peers', () => {
 
   describe('while this daemon is disconnected', () => {
     it('are not declared gone, nor for one failure timeout after a long outage', () => {
-      const { monitor, gone, line, onBack } = meet();
-      monitor.noteHeartbeat('b', false);
+      const { monitor, gone, line, onBack } = besideB();
       line.isUp = false;
       vi.advanceTimersByTime(TIMEOUT_MS * 5);
       expect(monitor.others).toEqual(['b']);
@@ -173,8 +171,7 @@ describe('peers', () => {
     });
 
     it('are not declared gone after a long outage that was noticed at its end', async () => {
-      const { monitor, gone, line } = meet({ kind: 'silent' });
-      monitor.noteHeartbeat('b', false);
+      const { monitor, gone, line } = besideB({ kind: 'silent' });
       line.isUp = false;
       await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 1.4);
       line.lose();
@@ -185,8 +182,7 @@ describe('peers', () => {
     });
 
     it('are gone one failure timeout after their heartbeat, in spite of a short outage just before', async () => {
-      const { monitor, gone, line } = meet({ kind: 'silent' });
-      monitor.noteHeartbeat('b', false);
+      const { monitor, gone, line } = besideB({ kind: 'silent' });
       await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 0.8);
       line.lose();
       line.isUp = false;
@@ -198,8 +194,7 @@ describe('peers', () => {
     });
 
     it('are gone when they send no heartbeat during several short outages', () => {
-      const { monitor, gone, line } = meet({ kind: 'silent' });
-      monitor.noteHeartbeat('b', false);
+      const { monitor, gone, line } = besideB({ kind: 'silent' });
       for (let outage = 0; outage < 3; outage++) {
         line.lose();
         vi.advanceTimersByTime(TIMEOUT_MS * 0.7);
@@ -208,8 +203,7 @@ describe('peers', () => {
     });
 
     it('are gone without a heartbeat for one failure timeout after the reconnection', () => {
-      const { monitor, gone, line } = meet();
-      monitor.noteHeartbeat('b', false);
+      const { monitor, gone, line } = besideB();
       monitor.noteHeartbeat('c', false);
       line.isUp = false;
       vi.advanceTimersByTime(TIMEOUT_MS * 5);
@@ -221,8 +215,7 @@ describe('peers', () => {
     });
 
     it('are not suspected for a missing answer', async () => {
-      const { monitor, router, line } = meet({ kind: 'silent' });
-      monitor.noteHeartbeat('b', false);
+      const { monitor, router, line } = besideB({ kind: 'silent' });
       line.isUp = false;
       line.answersAfterMs = TIMEOUT_MS / 2;
       await router.ask('b', 'holds', { conversations: [] });
@@ -230,8 +223,7 @@ describe('peers', () => {
     });
 
     it('are not suspected because the server does not know them yet, even after a short outage', async () => {
-      const { monitor, router, line } = meet({ kind: 'no-responder' });
-      monitor.noteHeartbeat('b', false);
+      const { monitor, router, line } = besideB({ kind: 'no-responder' });
       line.lose();
       await router.ask('b', 'holds', { conversations: [] });
       vi.advanceTimersByTime(TIMEOUT_MS / 4); // it hears itself again
@@ -254,8 +246,7 @@ describe('peers', () => {
     it.each<Heard>([{ kind: 'silent' }, { kind: 'no-responder' }])(
       'have more than half the failure timeout for a heartbeat, and less than all of it, when they answer %o',
       async (heard) => {
-        const { monitor, gone, onBack } = meet(heard);
-        monitor.noteHeartbeat('b', false);
+        const { monitor, gone, onBack } = besideB(heard);
         monitor.noteHeartbeat('c', false);
         freeze(monitor, TIMEOUT_MS * 10);
         await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 0.55);
@@ -276,8 +267,7 @@ describe('peers', () => {
 
     it('are not declared gone while the connection is dead, noticed or not', async () => {
       for (const isFoundOut of [false, true]) {
-        const { monitor, gone, line } = meet({ kind: 'silent' });
-        monitor.noteHeartbeat('b', false);
+        const { monitor, gone, line } = besideB({ kind: 'silent' });
         freeze(monitor, TIMEOUT_MS * 10);
         line.isUp = false;
         if (isFoundOut) line.lose();
@@ -287,8 +277,7 @@ describe('peers', () => {
     });
 
     it('have that time again when the connection turns out to be lost after the freeze', async () => {
-      const { monitor, gone, line } = meet({ kind: 'no-responder' });
-      monitor.noteHeartbeat('b', false);
+      const { monitor, gone, line } = besideB({ kind: 'no-responder' });
       freeze(monitor, TIMEOUT_MS * 10);
       line.isUp = false;
       line.lose();
@@ -301,8 +290,7 @@ describe('peers', () => {
     });
 
     it('have the time to reconnect of a long outage when that was before the freeze', async () => {
-      const { monitor, gone, line } = meet({ kind: 'no-responder' });
-      monitor.noteHeartbeat('b', false);
+      const { monitor, gone, line } = besideB({ kind: 'no-responder' });
       line.lose();
       line.isUp = false;
       freeze(monitor, TIMEOUT_MS * 10);

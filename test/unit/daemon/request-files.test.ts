@@ -48,8 +48,8 @@ async function posted(files: readonly SampleFile[], options: TestDaemonOptions =
 
 const bodyOf = ({ body }: ModelRequest) => Buffer.concat(body);
 const filesOf = (request: ModelRequest) => filesIn(JSON.parse(bodyOf(request).toString('utf8')));
-const startOf = (entries: readonly Entry[], at = 0) =>
-  entries.filter((entry) => entry.type === 'turn-started')[at] as Extract<Entry, { type: 'turn-started' }>;
+const startOf = (entries: readonly Entry[]) =>
+  entries.find((entry) => entry.type === 'turn-started') as Extract<Entry, { type: 'turn-started' }>;
 
 describe('files in the requests of a turn', () => {
   it('a model that takes pictures gets their bytes, and the hash in the log is that of the bytes that explain shows', async () => {

@@ -50,8 +50,8 @@ it('a check before a history is stored does not count into the rate of its publi
 it('a request without messages checks only the post, also in an existing conversation, and stores nothing', async () => {
   const daemon = createDaemon({ alice: { postsPerMinute: 1 } });
   onTestFinished(() => daemon.end());
-  const check = (post: object, conversation = 'demo') =>
-    daemon.request('seed', { conversation, messages: [], publisher: 'alice', post });
+  const check = (post: object) =>
+    daemon.request('seed', { conversation: 'demo', messages: [], publisher: 'alice', post });
   expect(await check({ content: 'Hello', to: ['nobody'] })).toMatchObject({
     refusal: { code: 'UNKNOWN_AGENT' },
   });

@@ -19,10 +19,10 @@ function watched() {
   };
 }
 
-function entry(fields: { readonly type: Entry['type'] } & Record<string, unknown>, index = 4): Entry {
+function entry(fields: { readonly type: Entry['type'] } & Record<string, unknown>): Entry {
   const author = { kind: 'agent', id: 'pm', name: 'Pam' };
   return {
-    index,
+    index: 4,
     id: 'a secret id',
     createdAt: CREATED,
     author,
@@ -168,8 +168,7 @@ describe('telemetry of a conversation at work', () => {
 
   it('follows a turn from its start to its end', async () => {
     setUp();
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'hello'));
+    await daemon.posted('hello');
     const hash = daemon.calls[0]?.request.hash;
     expect(events).toMatchObject([
       { type: 'turn_started', requestHash: hash },
@@ -182,8 +181,7 @@ describe('telemetry of a conversation at work', () => {
 
   it('a call of an agent in another process names no model', async () => {
     setUp({ runtimeOfAgents: 'bus', reply: () => 'hi' });
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'hello'));
+    await daemon.posted('hello');
     await expect.poll(types).toContain('turn_ended');
     const call = events.find(({ type }) => type === 'model_call');
     expect(call).toMatchObject({ agent: 'pm', outcome: 'answered' });
@@ -200,8 +198,7 @@ describe('telemetry of a conversation at work', () => {
 
   it.each(['answered', 'failed', 'aborted'] as const)('reports a model call that was %s', async (outcome) => {
     setUp();
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'hello'));
+    const worker = await daemon.posted('hello');
     if (outcome === 'answered') daemon.calls[0]?.answer('hi');
     else if (outcome === 'failed') daemon.calls[0]?.fail('RATE_LIMITED');
     else await worker.submit({ type: 'stop', agent: null, by: { kind: 'person', id: 'a', name: 'A' } });
@@ -234,8 +231,7 @@ describe('telemetry of a conversation at work', () => {
       },
       reply: () => 'hi',
     });
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'hello'));
+    const worker = await daemon.posted('hello');
     await expect.poll(() => worker.state.length).toBe(5);
   });
 });

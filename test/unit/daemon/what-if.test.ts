@@ -5,12 +5,12 @@ import { createDaemon, type TestDaemon, type TestDaemonOptions } from './daemon.
 
 /** The jobs behind `what-if`, with models in the hands of the test. */
 
-const answer = (content: string, usd?: number): ModelOutcome => ({
+const answer = (content: string): ModelOutcome => ({
   kind: 'answered',
   answer: {
     content,
     toolCalls: [],
-    usage: { inputTokens: 10, outputTokens: 5, ...(usd === undefined ? {} : { usd }) },
+    usage: { inputTokens: 10, outputTokens: 5 },
   },
 });
 const replies = (reply: () => ModelOutcome | Promise<ModelOutcome>): Model => ({ call: async () => reply() });

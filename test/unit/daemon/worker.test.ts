@@ -42,8 +42,7 @@ describe('one conversation at work', () => {
   });
 
   it('writes the hash of the request at the start of its turn', async () => {
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'hello'));
+    const worker = await daemon.posted('hello');
     expect(worker.entries()[1]).toMatchObject({
       type: 'turn-started',
       requestHash: daemon.calls[0]?.request.hash,
@@ -61,8 +60,7 @@ describe('one conversation at work', () => {
   });
 
   it('appends nothing for a command without effect', async () => {
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'hello'));
+    const worker = await daemon.posted('hello');
     const before = daemon.appends.length;
     expect(await worker.submit(postCommand('m1', 'hello'))).toMatchObject({
       kind: 'posted',
@@ -125,8 +123,7 @@ describe('one conversation at work', () => {
   });
 
   it('makes the same request after an undone append', async () => {
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'one'));
+    const worker = await daemon.posted('one');
     daemon.calls[0]?.answer('first');
     await expect.poll(() => worker.state.length).toBe(5);
     daemon.faults.push(new Error('no space left'));
@@ -142,8 +139,7 @@ describe('one conversation at work', () => {
   it('retries a report whose append failed', async () => {
     vi.useFakeTimers();
     try {
-      const worker = await daemon.workers.use('demo');
-      await worker.submit(postCommand('m1', 'one'));
+      const worker = await daemon.posted('one');
       daemon.faults.push(new Error('no space left'), new Error('still none'));
       daemon.calls[0]?.answer('worth its money');
       await vi.advanceTimersByTimeAsync(500);
@@ -159,8 +155,7 @@ describe('one conversation at work', () => {
   });
 
   it('records a failing model as an entry and continues (L16)', async () => {
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'one'));
+    const worker = await daemon.posted('one');
     daemon.calls[0]?.say('half ');
     daemon.calls[0]?.fail();
     await expect.poll(() => worker.state.length).toBe(4);
@@ -172,8 +167,7 @@ describe('one conversation at work', () => {
   });
 
   it('aborts a running call when a person stops it, and keeps its partial answer', async () => {
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'one'));
+    const worker = await daemon.posted('one');
     daemon.calls[0]?.say('half ');
     const by = { kind: 'person', id: 'alice', name: 'Alice' } as const;
     await worker.submit({ type: 'stop', agent: null, by });
@@ -185,8 +179,7 @@ describe('one conversation at work', () => {
   });
 
   it('does not call a model whose request the guard refuses, and records that in the log (L13)', async () => {
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', '中'.repeat(120_000)));
+    const worker = await daemon.posted('中'.repeat(120_000));
     await expect.poll(() => worker.state.length).toBe(4);
     expect(daemon.calls.length).toBe(0);
     expect(worker.entries()[2]).toMatchObject({
@@ -393,8 +386,7 @@ describe('commands that are too large for one append', () => {
   });
 
   it('are shortened if they are reports: the text of the answer becomes a file (LARGE-5)', async () => {
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'one'));
+    const worker = await daemon.posted('one');
     daemon.faults.push(tooLarge, tooLarge);
     const text = 'word '.repeat(60_000);
     daemon.calls[0]?.answer(text);
@@ -406,8 +398,7 @@ describe('commands that are too large for one append', () => {
   });
 
   it('fail the turn if they are reports that stay too large without long texts (LARGE-6)', async () => {
-    const worker = await daemon.workers.use('demo');
-    await worker.submit(postCommand('m1', 'one'));
+    const worker = await daemon.posted('one');
     daemon.faults.push(...Array.from({ length: 8 }, () => tooLarge));
     daemon.calls[0]?.answer('short');
     await expect.poll(() => worker.entries().at(-1)).toMatchObject({ outcome: 'failed' });

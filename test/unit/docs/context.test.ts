@@ -54,8 +54,8 @@ function story() {
 
 const plain = createPalette(false);
 
-function viewOf(entries: readonly Entry[], at: number, agent = 'pm') {
-  const outcome = explain(entries, 'photos', agent, at, smallSources());
+function viewOf(entries: readonly Entry[], at: number) {
+  const outcome = explain(entries, 'photos', 'pm', at, smallSources());
   if (!outcome.ok) throw new Error(outcome.refusal.message);
   return shownExplanation(outcome.explanation, false);
 }

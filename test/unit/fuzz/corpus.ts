@@ -1,6 +1,6 @@
 /** Good bytes to begin from, and bad ones that found something once or might. Small on purpose. */
 
-const deep = (open: string, close: string, levels = 20_000) => open.repeat(levels) + close.repeat(levels);
+const deep = (open: string, close: string) => open.repeat(20_000) + close.repeat(20_000);
 
 export const POSTS = [
   'plain words',

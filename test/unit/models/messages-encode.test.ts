@@ -48,13 +48,11 @@ interface Encoded {
   readonly body: any;
 }
 
-function encode(
-  inputs: readonly ViewPart[],
-  form = FORM,
-  tools: readonly WireTool[] = [],
-  prefix = 'Work.',
-): Encoded {
-  const { text, state: begun } = anthropic.begin({ fields: anthropic.fields(SETTINGS), tools, prefix }, form);
+function encode(inputs: readonly ViewPart[], form = FORM, tools: readonly WireTool[] = []): Encoded {
+  const { text, state: begun } = anthropic.begin(
+    { fields: anthropic.fields(SETTINGS), tools, prefix: 'Work.' },
+    form,
+  );
   const parts: WirePart[] = [];
   let state = begun;
   for (const input of inputs) {

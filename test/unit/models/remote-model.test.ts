@@ -250,10 +250,10 @@ describe('a turn that is offered to a remote agent', () => {
 });
 
 describe('a remote agent that calls tools', () => {
-  async function calledOnce(from = 'inbox'): Promise<Line> {
+  async function calledOnce(): Promise<Line> {
     const calling = call();
     const line = await lastLine();
-    line.say(toolCall, from);
+    line.say(toolCall, 'inbox');
     expect(await calling).toMatchObject({
       answer: { toolCalls: [{ id: 'a', name: 'look', arguments: '{}' }] },
     });
