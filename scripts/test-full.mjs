@@ -7,6 +7,7 @@ const { summaryLine } = await import('./test-report.ts');
 process.env.PARLEY_FULL = '1';
 await import('./test.mjs');
 
+await import('./build.mjs'); // for programs that import the package of a checkout
 const launcher = fileURLToPath(new URL('../bin/parley.js', import.meta.url));
 const ofCheckout = await runTests(['test/e2e/'], {
   PARLEY_TEST_LAUNCHER: launcher,

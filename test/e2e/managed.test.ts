@@ -1,14 +1,39 @@
 import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Entry, readConnectionFile } from '../../src/client/index.ts';
 import { launcher } from '../support/cli.ts';
-import { perTest } from '../support/lifetime.ts';
+import { perTest, sharedFolder } from '../support/lifetime.ts';
 import { checkLog } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
 import { openProject, servesNats } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
+
+describe('a nats-server on the PATH', { timeout: 90_000 }, () => {
+  const tools = sharedFolder();
+  const PATH = `${tools}:${process.env.PATH}`;
+  const used = join(tools, 'used');
+
+  it.each([
+    ['NATS_BIN names it', 'nats-server'],
+    ['it comes before those of the usual folders', ''],
+  ])('is run if %s', async (_, NATS_BIN) => {
+    const { PATH: usual, NATS_BIN: real = 'nats-server' } = process.env;
+    const script = `#!/bin/sh\necho "$@" >> '${used}'\nPATH='${usual}' exec '${real}' "$@"\n`;
+    await writeFile(join(tools, 'nats-server'), script, { mode: 0o755 });
+    await writeFile(used, '');
+    const project = await openProject({ env: { PATH, NATS_BIN } });
+    try {
+      await project.up();
+      expect(await readFile(used, 'utf8')).toMatch(/^--version\n-c /);
+    } finally {
+      await project.close();
+    }
+  });
+});
 
 /** One command and two agents without any key, and what signals to the daemon do to its nats-server. */
 describe('a first use from the command line only', { timeout: 90_000 }, () => {

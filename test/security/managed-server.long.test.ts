@@ -1,17 +1,19 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { chmod, readdir, readFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { connect, type NatsConnection } from 'nats';
 import { describe, expect, it } from 'vitest';
-import { perTest } from '../support/lifetime.ts';
+import { folderPerTest, perTest } from '../support/lifetime.ts';
 import { openProject, servesNats } from '../support/project.ts';
 
 /** Another local user listens on the port of a managed nats-server that died, and records what it receives. */
 
 const project = perTest(() => openProject());
+const folder = folderPerTest();
 
 interface FakeServer {
   /** Everything that its clients sent. */
@@ -113,8 +115,11 @@ describe('a process that takes the port of a managed nats-server', () => {
       await project.up();
       expect((await project.parley('say', 'demo', 'hello', '--wait')).code).toBe(0);
       const { port, name } = JSON.parse(await readFile(join(project.data, 'nats', 'endpoint.json'), 'utf8'));
-      const server = `${process.env.NATS_BIN ?? 'nats-server'} -a 127.0.0.1 -p ${port} -n ${name}`;
-      const loop = `until ${server}; do :; done`;
+      await chmod(folder, 0o755);
+      const binary = join(folder, 'nats-server'); // where this user may run it
+      const copy = `cp "$(command -v "${process.env.NATS_BIN || 'nats-server'}")" ${binary}`;
+      await promisify(execFile)('/bin/sh', ['-c', copy]);
+      const loop = `until ${binary} -a 127.0.0.1 -p ${port} -n ${name}; do :; done`;
       const stranger = spawn('/bin/sh', ['-c', loop], {
         uid: 65_534,
         gid: 65_534,

@@ -1,4 +1,4 @@
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { Model } from '../../agents/index.ts';
 import { type Bus, createSubjects, decodeRequest, statusOf } from '../../bus/index.ts';
 import {
@@ -197,9 +197,9 @@ async function startServer(
   if (config.daemon.nats.kind !== 'managed') return null;
   const say: ManagedLog = (level, message, fields) => log[level](fields ?? {}, message);
   const { data, natsBinary } = config.daemon;
-  const env = natsBinary ? { NATS_BIN: natsBinary } : {};
+  const env = { ...config.tools.environment, ...(natsBinary && { NATS_BIN: natsBinary }) };
   const { path: binary, version } = await locateNatsServer({ env, log: say, mayInstall });
-  return startManagedServer({ directory: join(data, 'nats'), log: say, binary: resolve(binary), version });
+  return startManagedServer({ directory: join(data, 'nats'), log: say, binary, version });
 }
 
 function addressOf(config: Config, managed: ManagedServer | null): ComposedServer['address'] {

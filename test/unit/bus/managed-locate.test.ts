@@ -63,6 +63,14 @@ describe('finding a nats-server', () => {
     expect(await machine.locate({ NATS_BIN: '/opt/nats' })).toEqual({ path: '/opt/nats', version: '2.11.4' });
   });
 
+  test('a name in NATS_BIN is looked for on the PATH, as a shell does', async () => {
+    const machine = withServers({ '/b/nats-new': '2.11.4', [SBIN]: '2.9.10' });
+    const found = { path: '/b/nats-new', version: '2.11.4' };
+    expect(await machine.locate({ NATS_BIN: 'nats-new', PATH: '/a:/b' })).toEqual(found);
+    const error = await failure(machine.locate({ NATS_BIN: 'nats-old', PATH: '/a:/b' }));
+    expect(error).toMatchObject(errorWith('NATS_SERVER_UNUSABLE', 'nats-old cannot be run', 'NATS_BIN'));
+  });
+
   test('a NATS_BIN that cannot be run is an error, and is never replaced by another server', async () => {
     const error = await failure(withServers({ [SBIN]: '2.9.10' }).locate({ NATS_BIN: '/opt/none' }));
     expect(error).toMatchObject(errorWith('NATS_SERVER_UNUSABLE', '/opt/none cannot be run', 'NATS_BIN'));

@@ -48,7 +48,8 @@ const VERSION_TIMEOUT_MS = 10_000;
 /** Throws `NATS_SERVER_UNUSABLE` (for NATS_BIN) or `NATS_SERVER_MISSING` (with the command to type). */
 export async function locateNatsServer(options: LocateOptions): Promise<LocatedServer> {
   const host = options.host ?? systemHost();
-  if (options.env.NATS_BIN) return inspectBinary(options.env.NATS_BIN, host);
+  const { NATS_BIN: named, PATH } = options.env;
+  if (named) return inspectBinary(await fileOf(named, PATH, host), host);
   const found = await search(options, host);
   if (found) return found;
   const announce = options.announce ?? ((line: string) => void process.stderr.write(`parley: ${line}\n`));
@@ -66,9 +67,18 @@ export async function locateNatsServer(options: LocateOptions): Promise<LocatedS
   );
 }
 
+const foldersOf = (path = '') => path.split(delimiter).filter((folder) => folder.startsWith('/'));
+
+/** A name without `/` is looked for on the PATH. Where it is not found, its run says so. */
+async function fileOf(named: string, path: string | undefined, host: Host): Promise<string> {
+  if (named.includes('/')) return named;
+  for (const folder of foldersOf(path))
+    if (await host.isExecutable(join(folder, named))) return join(folder, named);
+  return named;
+}
+
 async function search(options: LocateOptions, host: Host): Promise<LocatedServer | null> {
-  const onPath = (options.env.PATH ?? '').split(delimiter).filter((folder) => folder.startsWith('/'));
-  for (const folder of new Set([...onPath, ...USUAL_FOLDERS])) {
+  for (const folder of new Set([...foldersOf(options.env.PATH), ...USUAL_FOLDERS])) {
     const path = join(folder, 'nats-server');
     if (!(await host.isExecutable(path))) continue;
     try {
