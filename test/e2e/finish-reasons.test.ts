@@ -21,8 +21,8 @@ describe('an answer that a model did not finish', () => {
     openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });
   });
 
-  async function ask(conversation: string, content = 'go'): Promise<readonly Entry[]> {
-    await client.post({ conversation, publisher: 'alice', content });
+  async function ask(conversation: string): Promise<readonly Entry[]> {
+    await client.post({ conversation, publisher: 'alice', content: 'go' });
     return followUntil(client, conversation, turnsEnded(1));
   }
   const answerIn = (entries: readonly Entry[]) =>

@@ -159,9 +159,9 @@ describe('a file sent by a standard client', () => {
   itLong(
     'a history with a picture that is broken or too large is refused with its place, and begins nothing',
     async () => {
-      const begin = (url: string, as = 'image_url') =>
+      const begin = (url: string) =>
         chat([
-          { role: 'user', content: [{ type: as, image_url: { url } }] } as unknown as Past,
+          { role: 'user', content: [{ type: 'image_url', image_url: { url } }] } as unknown as Past,
           { role: 'assistant', content: 'A broken one.' },
           { role: 'user', content: 'Sure?' },
         ]);

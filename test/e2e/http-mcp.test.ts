@@ -63,8 +63,8 @@ describe('the client of the MCP SDK', () => {
   }
   // biome-ignore lint/suspicious/noExplicitAny: looked at as a program would
   type Data = any;
-  async function use(client: Client, name: string, args: object, options?: object) {
-    const told = await client.callTool({ name, arguments: { ...args } }, undefined, options);
+  async function use(client: Client, name: string, args: object) {
+    const told = await client.callTool({ name, arguments: { ...args } });
     const [content] = told.content as { text: string }[];
     return {
       text: content?.text ?? '',

@@ -50,16 +50,16 @@ describe('a conversation that exceeds the window of its model', () => {
   }
 
   /** `explain --at` prints every answer's request to the byte. */
-  async function expectExplained(entries: readonly Entry[], requests: readonly FakeRequest[], agent = 'pm') {
+  async function expectExplained(entries: readonly Entry[], requests: readonly FakeRequest[]) {
     const answers = entries.filter(
-      (entry) => entry.type === 'message' && entry.role === 'assistant' && entry.author.id === agent,
+      (entry) => entry.type === 'message' && entry.role === 'assistant' && entry.author.id === 'pm',
     );
     expect(answers.length).toBe(requests.length);
     const at = [0, Math.floor(answers.length / 2), answers.length - 1];
     for (const n of new Set(at)) {
       const where = [
         '--agent',
-        agent,
+        'pm',
         '--at',
         String(answers[n]?.index),
         '--json',

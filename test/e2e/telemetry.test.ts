@@ -18,11 +18,11 @@ const SCRIPT = [
 
 describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
   let project: Project;
-  const open = async (value = 'console') => {
+  const open = async () => {
     project = untilTestEnds(
       await openProject({
         nats: {},
-        env: { PARLEY_TELEMETRY: value },
+        env: { PARLEY_TELEMETRY: 'console' },
         settings: { tools: { risk: { shell: 'safe' } } },
         agents: { lead: '---\nname: Lead\ndescription: leads\ntools: [shell]\n---\nYou lead.' },
         script: SCRIPT,

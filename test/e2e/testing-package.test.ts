@@ -40,9 +40,9 @@ async function installPackage(): Promise<void> {
 const link = (name: string) =>
   symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name), 'dir');
 
-async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+async function run(args: readonly string[]) {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, args, { cwd: folder, env: { PATH, HOME, ...env } });
+  const child = spawn(process.execPath, args, { cwd: folder, env: { PATH, HOME } });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)));
   const [code] = await once(child, 'close');

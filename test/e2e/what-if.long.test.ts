@@ -34,7 +34,7 @@ describe('parley what-if', () => {
     return started;
   }
 
-  async function start(first: FakeProvider, second: FakeProvider, more: object = {}): Promise<Project> {
+  async function start(first: FakeProvider, second: FakeProvider): Promise<Project> {
     const folder = await mkdtemp(join(tmpdir(), 'parley-what-if-'));
     for (const name of ['a.txt', 'b.txt']) await writeFile(join(folder, name), `text of ${name}\n`);
     const model = { provider: 'openai', apiKey: 'sk-test', price: PRICE };
@@ -49,7 +49,6 @@ describe('parley what-if', () => {
         retry: { attempts: 2, baseMs: 5, maxMs: 20 },
         shutdown: { graceMs: 5_000 },
         tools: { project: folder },
-        ...more,
       },
     });
     open.push(project);

@@ -676,7 +676,7 @@ describe('files of a coding agent', () => {
     expect(texts[1]).toMatch(/^\[file 0\.png: .*; not shown: it cannot be read: the file is not stored\]$/);
   });
 
-  const image = (data: string, mimeType = 'image/png') => ({ type: 'image', data, mimeType });
+  const image = (data: string) => ({ type: 'image', data, mimeType: 'image/png' });
   const PNG_TEXT = PNG.toString('base64');
 
   it('what it sends is a file of its answer, in the order, by what the bytes are and not by what it says', async () => {

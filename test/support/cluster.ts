@@ -28,9 +28,9 @@ export interface TestCluster {
   stop(): Promise<void>;
 }
 
-export async function startCluster(binary: string, size = 3): Promise<TestCluster> {
+export async function startCluster(binary: string): Promise<TestCluster> {
   const directory = await mkdtemp(join(tmpdir(), 'parley-cluster-'));
-  const servers = await createClusterActors(binary, directory, size);
+  const servers = await createClusterActors(binary, directory, 3);
   await Promise.all(servers.map((server) => server.start()));
   return {
     servers,

@@ -67,12 +67,8 @@ export function program(directory: string, env: Readonly<Record<string, string>>
 }
 
 /** A server of a package, by the path of its main file inside `node_modules`. */
-export function packaged(
-  path: string,
-  args: readonly string[] = [],
-  env: Readonly<Record<string, string>> = {},
-): McpServerSettings {
-  return nodeProgram(fileURLToPath(new URL(`../../node_modules/${path}`, import.meta.url)), args, env);
+export function packaged(path: string, args: readonly string[]): McpServerSettings {
+  return nodeProgram(fileURLToPath(new URL(`../../node_modules/${path}`, import.meta.url)), args, {});
 }
 
 export const EVERYTHING = '@modelcontextprotocol/server-everything/dist/index.js';

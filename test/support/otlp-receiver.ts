@@ -29,8 +29,7 @@ export interface OtlpReceiver {
   close(): Promise<void>;
 }
 
-/** `port` 0 selects any free port. */
-export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
+export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const requests: IncomingMessage['headers'][] = [];
   const server = createServer(async (request, response) => {
@@ -43,7 +42,7 @@ export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
     if (isPath && receiver.status === 200) spans.push(...spansIn(plain));
     response.writeHead(isPath ? receiver.status : 404, { 'content-type': 'application/x-protobuf' }).end();
   });
-  server.listen(port, '127.0.0.1');
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const receiver: OtlpReceiver = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

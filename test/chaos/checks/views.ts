@@ -15,7 +15,7 @@ import { type Observed, type SeenView, type Violation, violation } from '../find
 export function checkViews({ logs, views }: Pick<Observed, 'logs' | 'views'>): Violation[] {
   return views.flatMap((view) => {
     const entries = logs.get(view.conversation) ?? [];
-    const wrong = (text: string, index = view.at) => violation('view', view.conversation, index, text);
+    const wrong = (text: string) => violation('view', view.conversation, view.at, text);
     return [
       ...checkHash(view, entries).map((text) => wrong(text)),
       ...checkProtocol(view).map((text) => wrong(`the request of ${view.agent}: ${text}`)),
