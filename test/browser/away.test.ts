@@ -55,8 +55,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
   );
 
   itLong('an inbox that was opened meanwhile shows what waits in full when the daemon answers', async () => {
-    await post('asks', 'ask me');
-    const page = await stage.look('#/c/asks');
+    const page = await stage.begin('asks', 'ask me');
     await page.getByText('Which colour?').first().waitFor();
     await stage.kill();
     await page.getByText('Not connected. Trying again…').waitFor();

@@ -373,8 +373,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('the form of a server is answered in the inbox, and a notice says where the answer went', async () => {
-    await post('booked', 'book');
-    const page = await stage.look('#/c/booked');
+    const page = await stage.begin('booked', 'book');
     await page.getByRole('button', { name: 'Approve' }).click();
     await page.getByLabel('Day').waitFor();
     await page.evaluate("location.hash = '#/inbox'");
@@ -1098,8 +1097,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   itLong('a stop moves nothing of the partial answer, in no frame', async () => {
-    const page = await stage.begin('still', 'slowly');
-    await message(page, 'word word').waitFor();
+    const page = await stage.begin('still', 'slowly', 'word word');
     await page.evaluate(`{
       window.tops = new Set();
       const look = () => {

@@ -106,8 +106,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     'a conversation that was deleted elsewhere says so at once, and a message begins it anew',
     async () => {
       await talk('elsewhere', 'the first text');
-      const page = await stage.look('#/c/elsewhere');
-      await message(page, 'Noted: the first text').waitFor();
+      const page = await stage.open('elsewhere', 'Noted: the first text');
       await page.getByLabel('Your name').fill('Alice');
       await page.getByLabel('Your name').press('Tab');
       await stage.api('DELETE', 'conversations/elsewhere');
@@ -121,8 +120,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
 
   it('a conversation that was archived and deleted says who gets the next message, and that one begins it anew', async () => {
     await talk('put-away', 'the old text');
-    const page = await stage.look('#/c/put-away');
-    await message(page, 'Noted: the old text').waitFor();
+    const page = await stage.open('put-away', 'Noted: the old text');
     await stage.api('POST', 'conversations/put-away/mode', {
       mode: 'agent',
       agent: 'dev',
@@ -170,8 +168,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
 
   it('a person mentions an agent with the keyboard, and chooses the delivery of a message', async () => {
     await talk('named', 'hello');
-    const page = await stage.look('#/c/named');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.open('named', 'Noted: hello');
     await page.keyboard.press('c');
     await page.keyboard.type('ask @');
     await expect.poll(() => page.locator('.suggestions').getByRole('option').count()).toBe(2);

@@ -90,8 +90,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     'Esc closes the filters, and later leads from the thread to the list, which stays beside it',
     async () => {
       await talk('filtered', 'hello');
-      const page = await stage.look('#/c/filtered');
-      await message(page, 'Noted: hello').waitFor();
+      const page = await stage.open('filtered', 'Noted: hello');
       await page.getByRole('button', { name: 'Filter' }).click();
       await page.locator('.filters').waitFor();
       await page.keyboard.press('Escape');
@@ -107,8 +106,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     'a person who closes something with two quick Esc keeps the conversation, whatever was open (KEYS-1)',
     async () => {
       await talk('kept', 'hello');
-      const page = await stage.look('#/c/kept');
-      await message(page, 'Noted: hello').waitFor();
+      const page = await stage.open('kept', 'Noted: hello');
       const escapeTwice = async () => {
         await escapeLater(page);
         await page.keyboard.press('Escape');
@@ -154,8 +152,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
 
   it('messages that arrive below are counted, for screen readers too, and a click shows them', async () => {
     await talk('below', ...lines('line'));
-    const page = await stage.look('#/c/below');
-    await message(page, 'Noted: line 7').waitFor();
+    const page = await stage.open('below', 'Noted: line 7');
     await page.locator('.thread').hover();
     await page.mouse.wheel(0, -9_000);
     await page.getByRole('button', { name: 'Newest' }).waitFor();

@@ -207,8 +207,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
   itLong('renaming a conversation leaves its place in the list, and leaves it read', async () => {
     await post('earlier', 'Earlier words');
     await post('later', 'Later words');
-    const page = await stage.look('#/c/earlier');
-    await message(page, 'Noted: Earlier words').waitFor();
+    const page = await stage.open('earlier', 'Noted: Earlier words');
     await until(() => page.evaluate('localStorage["parley.seen"]')).toContain('earlier');
     await page.evaluate("location.hash = '#/'");
     const firstTwo = async () => (await titles(page)).slice(0, 2);
@@ -346,8 +345,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
   });
 
   it('a deletion says what was deleted on the page to which it leads, and no longer on the next one', async () => {
-    await post('gone', 'Words to delete');
-    const page = await stage.look('#/c/gone');
+    const page = await stage.begin('gone', 'Words to delete');
     await row(page, 'Words to delete').waitFor(); // its title names the conversation
     await page.getByRole('button', { name: 'More', exact: true }).click();
     await page.getByRole('button', { name: 'Delete this conversation…' }).press('Enter');

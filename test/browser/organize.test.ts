@@ -44,8 +44,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await message(page, 'Second words').first().waitFor();
   };
   itLong('a conversation that is chosen in the palette has the focus in its message field', async () => {
-    const page = await stage.look('#/c/first');
-    await message(page, 'First words').first().waitFor();
+    const page = await stage.open('first', 'Noted: First words');
     await choose(page);
     await until(() => focused(page)).toBe('composer');
   });
@@ -78,8 +77,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
 
   it('the menu of a row and that in the head of a conversation have the same actions, and delete after a question', async () => {
     await stage.api('POST', 'conversations/menus/messages', { content: 'Menu words', publisher: 'alice' });
-    const page = await stage.look('#/c/menus');
-    await message(page, 'Noted: Menu words').waitFor();
+    const page = await stage.open('menus', 'Noted: Menu words');
     const actions = async (menu: string) => {
       const labels = await page.locator(`${menu} button`).allInnerTexts();
       return labels.map((text) => text.replace('…', '')).filter((text) => text !== 'Close');
@@ -171,8 +169,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
   itLong.each(['Archive', 'Rename'])(
     'the only row that a search finds passes the focus to the search when it leaves the list, and the page says what was done: %s',
     async (action) => {
-      const page = await stage.look('#/c/second');
-      await message(page, 'Second words').first().waitFor();
+      const page = await stage.open('second', 'Noted: Second words');
       await page.getByLabel('Find a conversation').fill('Fourth words');
       await until(() => page.locator('.row').count()).toBe(1);
       if (action === 'Archive') await organize(page, 'Fourth words', 'Archive');
@@ -195,8 +192,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
   );
 
   it('Tab reaches the skip link first, and one row with its button; the arrow keys reach the other rows', async () => {
-    const page = await stage.look('#/c/second');
-    await message(page, 'Second words').first().waitFor();
+    const page = await stage.open('second', 'Noted: Second words');
     await page.evaluate('document.activeElement.blur()');
     await page.keyboard.press('Tab');
     const skip = page.getByRole('button', { name: 'Skip to the conversation' });
@@ -229,8 +225,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
   });
 
   it('Esc on a row of the list empties the search and stays on the row', async () => {
-    const page = await stage.look('#/c/second');
-    await message(page, 'Second words').first().waitFor();
+    const page = await stage.open('second', 'Noted: Second words');
     const search = page.getByLabel('Find a conversation');
     await search.fill('words');
     for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown']) await search.press(key);
@@ -249,8 +244,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
       ['next', 'Next words'],
     ])
       await stage.api('POST', `conversations/${id}/messages`, { content, publisher: 'alice' });
-    const page = await stage.look('#/c/second');
-    await message(page, 'Second words').first().waitFor();
+    const page = await stage.open('second', 'Noted: Second words');
     await organize(page, 'Undone words', 'Archive');
     await page.getByRole('button', { name: 'Undo' }).waitFor();
     await row(page, 'Next words').locator('.row').click();
@@ -260,8 +254,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
   });
 
   it('a filter without a value finds no action', async () => {
-    const page = await stage.look('#/c/second');
-    await message(page, 'Second words').first().waitFor();
+    const page = await stage.open('second', 'Noted: Second words');
     await page.keyboard.press('Control+k');
     await page.keyboard.type('agent:');
     await page.getByText('Type a value after agent:, one of: ').waitFor();
@@ -327,8 +320,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
   });
 
   itLong('a conversation with a text that is not sent says so in the list, also after a reload', async () => {
-    const page = await stage.look('#/c/second');
-    await message(page, 'Second words').first().waitFor();
+    const page = await stage.open('second', 'Noted: Second words');
     const draft = row(page, 'Second words').getByText('draft', { exact: true });
     await page.getByLabel('Message').fill('half a thought');
     expect(await draft.count()).toBe(0); // it is open
@@ -385,8 +377,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
   itLong(
     'a conversation that is stopped as a whole says so once, and a resumed agent leaves the others marked',
     async () => {
-      const page = await stage.look('#/c/fourth');
-      await message(page, 'Fourth words').first().waitFor();
+      const page = await stage.open('fourth', 'Noted: Fourth words');
       await page.getByRole('button', { name: 'Stop', exact: true }).click();
       const head = page.locator('.people');
       await head.getByText('All agents are stopped').waitFor();
@@ -398,8 +389,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
   );
 
   itLong('the menu of a row is closed when the address changes', async () => {
-    const page = await stage.look('#/c/second');
-    await message(page, 'Second words').first().waitFor();
+    const page = await stage.open('second', 'Noted: Second words');
     await page.evaluate("location.hash = '#/c/fourth'");
     await message(page, 'Fourth words').first().waitFor();
     await row(page, 'Fourth words').locator('.row').focus();
@@ -411,8 +401,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
   });
 
   itLong('a dialog that opens just after the address has changed stays open', async () => {
-    const page = await stage.look('#/c/second');
-    await message(page, 'Second words').first().waitFor();
+    const page = await stage.open('second', 'Noted: Second words');
     // The page hears of its new address later than this key.
     await page.evaluate(`(() => {
       location.hash = '#/c/fourth';
@@ -423,8 +412,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
   });
 
   itLong('the list of actions is hidden when another page is opened', async () => {
-    const page = await stage.look('#/c/second');
-    await message(page, 'Second words').first().waitFor();
+    const page = await stage.open('second', 'Noted: Second words');
     await page.evaluate("location.hash = '#/inbox'");
     await page.getByRole('button', { name: 'Actions and keys' }).click();
     await page.getByRole('dialog', { name: 'Actions and keys' }).waitFor();

@@ -73,8 +73,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
   const { post } = stage;
 
   itLong('each day has a heading, and a time shows its full date to the pointer', async () => {
-    const page = await stage.look('#/c/days', { timezoneId: 'UTC', locale: 'en-GB' });
-    await message(page, 'of day 2').waitFor();
+    const page = await stage.open('days', 'of day 2', { timezoneId: 'UTC', locale: 'en-GB' });
     const days = await page.locator('.day').allInnerTexts();
     expect(days.map((day) => day.replace(',', ''))).toEqual([
       'Sunday 1 March 2026',
@@ -114,8 +113,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     'messages that arrive while a text at the end is selected are counted, and shown by the button',
     async () => {
       for (let n = 0; n < 8; n++) await post('marked', `line ${n}`, { includeInContext: false });
-      const page = await stage.look('#/c/marked', { viewport: { width: 1_000, height: 500 } });
-      await message(page, 'line 7').waitFor();
+      const page = await stage.open('marked', 'line 7', { viewport: { width: 1_000, height: 500 } });
       await select(page, 'article.by-person .prose');
       for (const n of [8, 9, 10]) await post('marked', `line ${n}`, { includeInContext: false });
       await page.getByRole('button', { name: '3 new messages' }).click();
@@ -130,8 +128,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     'a selection elsewhere in the thread is kept and stays in sight while a text is written',
     async () => {
       for (let n = 0; n < 8; n++) await post('held', `line ${n}`, { includeInContext: false });
-      const page = await stage.look('#/c/held', { viewport: { width: 1_000, height: 500 } });
-      await message(page, 'line 7').waitFor();
+      const page = await stage.open('held', 'line 7', { viewport: { width: 1_000, height: 500 } });
       await select(page, 'article.by-person .prose');
       expect(await selection(page)).toBe('line 7');
       await post('held', 'grow');
@@ -174,8 +171,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
   });
 
   itLong('the place in the thread is kept over switching, the timeline and a reload', async () => {
-    const page = await stage.look('#/c/long');
-    await message(page, 'number 399').waitFor();
+    const page = await stage.open('long', 'number 399');
     await page.locator('.thread').hover();
     await page.mouse.wheel(0, -9_000);
     await expect.poll(() => atTop(page)).not.toMatch(/39\d|^$/);
@@ -198,8 +194,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
   });
 
   itLong('a thread with tables and code is scrolled up by as much as the wheel turns', async () => {
-    const page = await stage.look('#/c/mixed');
-    await message(page, 'number 1059').waitFor();
+    const page = await stage.open('mixed', 'number 1059');
     await page.getByText('Loading the older part').waitFor({ state: 'detached' });
     await page.locator('.thread').hover();
     const moved: number[] = [];
@@ -335,8 +330,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     'the view stays at the end when its last entry grows before the event of the last scroll',
     async () => {
       for (let n = 0; n < 12; n++) await post('grown', `message ${n}`, { includeInContext: false });
-      const page = await stage.look('#/c/grown');
-      await message(page, 'message 11').waitFor();
+      const page = await stage.open('grown', 'message 11');
       await page.evaluate(`{
       const thread = document.querySelector('.thread');
       [...thread.querySelectorAll('article')].at(-1).style.paddingBottom = '300px';
@@ -353,8 +347,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     async (key) => {
       const id = `focused-${key}`;
       for (let n = 0; n < 12; n++) await post(id, `message ${n}`, { includeInContext: false });
-      const page = await stage.look(`#/c/${id}`);
-      await message(page, 'message 11').waitFor();
+      const page = await stage.open(id, 'message 11');
       await page.getByLabel('Message').press('Escape');
       await page.keyboard.press(key);
       await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('ARTICLE');
@@ -371,8 +364,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await post('phone', 'hello');
     await stage.api('POST', 'conversations/phone/stop', { publisher: 'alice' });
     for (const width of [320, 390]) {
-      const page = await stage.look('#/c/phone', { viewport: { width, height: 700 } });
-      await message(page, 'Noted: hello').waitFor();
+      const page = await stage.open('phone', 'Noted: hello', { viewport: { width, height: 700 } });
       await page.locator('.controls [aria-label=More]').click();
       const expectInSight = async (name: string) => {
         const box = await page.getByRole('button', { name }).boundingBox();

@@ -81,8 +81,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
   const { post } = stage;
 
   it(`the console shows ${LONG} entries with few of them in the page, from the last to the first`, async () => {
-    const page = await stage.look('#/c/long');
-    await message(page, `message ${LONG - 1}`).waitFor();
+    const page = await stage.open('long', `message ${LONG - 1}`);
     const inPage = async () => page.locator('.place').count();
     expect(await inPage()).toBeLessThan(60);
     await page.keyboard.press('g');
@@ -131,8 +130,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
   itLong(
     'a long conversation that was read stays read for a person who leaves it while it is loaded',
     async () => {
-      const page = await stage.look('#/c/long');
-      await message(page, `message ${LONG - 1}`).waitFor();
+      const page = await stage.open('long', `message ${LONG - 1}`);
       const seen = () => page.evaluate<number>("JSON.parse(localStorage['parley.seen']).lengths.long");
       await expect.poll(seen).toBeGreaterThan(LONG);
       const whole = await seen();
@@ -377,8 +375,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     const cable = await layCable(stage.url);
     try {
       await post('away', 'hello', { includeInContext: false });
-      const page = await stage.look('#/c/away', {}, cable.url);
-      await message(page, 'hello').waitFor();
+      const page = await stage.open('away', 'hello', {}, cable.url);
       cable.cut();
       const lost = page.locator('.away', { hasText: 'Not connected' });
       await lost.waitFor();

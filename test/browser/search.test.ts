@@ -101,9 +101,7 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
   });
 
   itLong('it runs every action of the page, found by parts of its words in any order', async () => {
-    await stage.post('actions', 'hello');
-    const page = await stage.look('#/c/actions');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('actions', 'hello', 'Noted: hello');
     const run = async (words: string, name: string | RegExp) => {
       await page.keyboard.press('Control+k');
       await page.locator('.palette input:focus').waitFor();

@@ -197,8 +197,7 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
 
   itLong('the first tap after a message was sent hits the button that it was meant for', async () => {
     await stage.post('tapped', 'hello');
-    const page = await stage.look('#/c/tapped', PHONE);
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.open('tapped', 'Noted: hello', PHONE);
     await write(page, 'long please');
     const on = page.getByRole('button', { name: 'Read on to answer' });
     await on.waitFor();

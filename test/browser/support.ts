@@ -22,6 +22,8 @@ export interface Stage {
   post(conversation: string, content: string, more?: object): Promise<unknown>;
   /** Posts as Alice, and opens the conversation: with the message that has `answer`, if it is given. */
   begin(conversation: string, content: string, answer?: string): Promise<Page>;
+  /** Opens the conversation, with the message that has this text. */
+  open(conversation: string, text: string, options?: BrowserContextOptions, url?: string): Promise<Page>;
   /** Closes the pages of one test. Fails if one had an unexpected error. */
   endOfTest(expected?: RegExp): Promise<void>;
   /** Ends the daemon with SIGKILL. */
@@ -88,6 +90,11 @@ async function openStage({ before, token, ...options }: StageOptions): Promise<S
       await post(conversation, content);
       const page = await look(`#/c/${conversation}`);
       if (answer !== undefined) await message(page, answer).waitFor();
+      return page;
+    },
+    async open(conversation, text, ...where) {
+      const page = await look(`#/c/${conversation}`, ...where);
+      await message(page, text).waitFor();
       return page;
     },
     async endOfTest(expected) {

@@ -90,8 +90,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
       const cable = await layCable(stage.url);
       try {
         await post('kept', 'hello');
-        const page = await stage.look('#/c/kept', {}, cable.url);
-        await message(page, 'Noted: hello').waitFor();
+        const page = await stage.open('kept', 'Noted: hello', {}, cable.url);
         cable.cut();
         await page.locator('.away').waitFor();
         for (const text of ['the first', 'the second', 'the third']) await write(page, text);

@@ -66,8 +66,7 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
     'the up arrow in an empty field writes the last own messages, and the down arrow goes back',
     async () => {
       await post('again', 'of Alice', { includeInContext: false });
-      const page = await stage.look('#/c/again');
-      await message(page, 'of Alice').waitFor();
+      const page = await stage.open('again', 'of Alice');
       await write(page, 'one');
       await message(page, 'Noted: one').waitFor();
       await write(page, 'two\nlines');

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { ApiHandler } from '../../src/bus/index.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
 import { perTest } from '../support/lifetime.ts';
-import { recordingLog, startBroker, until } from '../unit/bus/support.ts';
+import { startBroker, until } from '../unit/bus/support.ts';
 
 const broker = perTest(() => startBroker('max_payload: 65536'));
 
@@ -79,8 +79,7 @@ describe('the request API', () => {
   });
 
   it('the request API reports an error in headers and body, and continues', async () => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
+    const { bus: daemon, lines } = await broker.recording();
     await daemon.serve(endpoints, handler);
     const code = async (subject: string, body?: string | Uint8Array) => {
       const answer = await ask(subject, body);
@@ -103,8 +102,7 @@ describe('the request API', () => {
   });
 
   it('the request API logs an expected outage as one warning without a stack, and a bug as an error with its stack', async () => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
+    const { bus: daemon, lines } = await broker.recording();
     await daemon.serve(endpoints, handler);
     await broker.plain.request('parley.api.stop', '{}');
     await broker.plain.request('parley.api.agents', '{}');

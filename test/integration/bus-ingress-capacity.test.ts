@@ -2,7 +2,7 @@ import type { NatsError } from 'nats';
 import { describe, expect, it } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
-import { collector, type PostingBus, startBroker, until } from '../unit/bus/support.ts';
+import { collecting, collector, type PostingBus, startBroker, until } from '../unit/bus/support.ts';
 
 describe('the capacity of the ingress stream', () => {
   const broker = perTest(() => startBroker());
@@ -23,8 +23,7 @@ describe('the capacity of the ingress stream', () => {
 
   it('large settled posts do not exhaust the ingress stream, even if they are fewer than the purge margin (CAPACITY-5)', async () => {
     const daemon = await broker.bus(ROOM);
-    const seen = collector();
-    await daemon.startIngress(seen.options());
+    const seen = await collecting(daemon);
     for (let n = 0; n < 20; n += 1) await taken(daemon);
     await until('all are settled', () => seen.positions.at(-1)?.sequence === 20);
     await until('it is freed', async () => (await streamNow()).state.bytes < ROOM.ingressBytes);
@@ -83,8 +82,7 @@ describe('the capacity of the ingress stream', () => {
   itLong('the number of posts is limited, too: settled ones are purged when it is near', async () => {
     const daemon = await broker.bus();
     await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 10 });
-    const seen = collector();
-    await daemon.startIngress(seen.options());
+    await collecting(daemon);
     for (let n = 0; n < 30; n += 1) await taken(daemon);
     await daemon.stopIngress();
     expect((await streamNow()).state.last_seq).toBe(30);

@@ -6,7 +6,7 @@ import { StreamConsumer } from '../../src/bus/nats/ingress/stored-posts.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
 import { perTest } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { bytes, collector, recordingLog, startBroker, text, until } from '../unit/bus/support.ts';
+import { bytes, collecting, collector, startBroker, text, until } from '../unit/bus/support.ts';
 
 describe('reading posts during failures', () => {
   const broker = perTest(() => startBroker());
@@ -49,8 +49,7 @@ describe('reading posts during failures', () => {
   });
 
   it('a rejected post stays unsettled and is reported', async () => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
+    const { bus: daemon, lines } = await broker.recording();
     for (let n = 1; n <= 3; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
     const seen = collector(async (delivery) => {
       if (text(delivery.body) === '2') throw new Error('disk full');
@@ -68,8 +67,7 @@ describe('reading posts during failures', () => {
     ['an outage', new ParleyError('STORE_UNAVAILABLE', 'no server answers'), 'warn'],
     ['a bug', new TypeError('x is undefined'), 'error'],
   ])('a post that failed with %s is logged with a stack only if it is a bug', async (_, thrown, level) => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
+    const { bus: daemon, lines } = await broker.recording();
     await daemon.post('alice', 'demo', bytes('1'));
     const seen = collector(() => Promise.reject(thrown));
     await daemon.startIngress(seen.options());
@@ -82,8 +80,7 @@ describe('reading posts during failures', () => {
   });
 
   it('a stop reports the number of waiting posts once, and not each of them', async () => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
+    const { bus: daemon, lines } = await broker.recording();
     for (let n = 1; n <= 4; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
     const stopping = new AbortController();
     const seen = collector(async (delivery) => {
@@ -102,11 +99,9 @@ describe('reading posts during failures', () => {
   });
 
   it('a stop reports nothing if no posts wait', async () => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
+    const { bus: daemon, lines } = await broker.recording();
     await daemon.post('alice', 'demo', bytes('1'));
-    const seen = collector();
-    await daemon.startIngress(seen.options());
+    const seen = await collecting(daemon);
     await until('it came', () => seen.positions.length === 1);
     await daemon.stopIngress();
     expect(lines.filter(({ message }) => message.includes('next start'))).toEqual([]);
@@ -115,8 +110,7 @@ describe('reading posts during failures', () => {
   it('reading survives the deletion of its consumer without loss or repetition', async () => {
     const daemon = await broker.bus();
     const manager = await broker.plain.jetstreamManager();
-    const seen = collector();
-    await daemon.startIngress(seen.options());
+    const seen = await collecting(daemon);
     for (let round = 0; round < 3; round += 1) {
       await daemon.post('alice', 'demo', bytes(`${round}`));
       await until('it came', () => seen.deliveries.length === round + 1);
@@ -131,8 +125,7 @@ describe('reading posts during failures', () => {
   it('a deleted stream is created again and read from its start', async () => {
     const daemon = await broker.bus();
     const manager = await broker.plain.jetstreamManager();
-    const seen = collector();
-    await daemon.startIngress(seen.options());
+    const seen = await collecting(daemon);
     const before = await daemon.post('alice', 'demo', bytes('old'));
     await until('it came', () => seen.deliveries.length === 1);
     await manager.streams.delete('PARLEY_IN');
@@ -159,8 +152,7 @@ describe('reading posts during failures', () => {
 
   it('no accepted post is lost if the server is killed while posts arrive', async () => {
     const daemon = await broker.bus();
-    const seen = collector();
-    await daemon.startIngress(seen.options());
+    const seen = await collecting(daemon);
     const accepted: { sequence: number; content: string }[] = [];
     let stop = false;
     const posting = Array.from({ length: 4 }, async (_, publisher) => {
@@ -194,8 +186,7 @@ describe('reading posts during failures', () => {
   });
 
   it('reading restarts at the first post if the server returns with an older store that continued differently', async () => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
+    const { bus: daemon, lines } = await broker.recording();
     for (let n = 1; n <= 3; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
     await broker.server.kill9();
     const other = await startNatsServer();
@@ -203,8 +194,7 @@ describe('reading posts during failures', () => {
     const store = (of: TestNatsServer) => join(of.directory, 'store');
     await cp(store(broker.server), store(other), { recursive: true });
     await broker.server.restart();
-    const seen = collector();
-    await daemon.startIngress(seen.options());
+    const seen = await collecting(daemon);
     for (const content of ['4', '5']) await daemon.post('alice', 'demo', bytes(content));
     await until('all came', () => seen.deliveries.length === 5);
     await other.restart();

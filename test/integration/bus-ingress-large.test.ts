@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
-import { bytes, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
+import { bytes, collecting, startBroker, until } from '../unit/bus/support.ts';
 
 const MIB = 1_024 * 1_024;
 
@@ -13,14 +13,12 @@ describe('reading posts', () => {
     'reading continues over more bytes, and over a larger post, than are requested at once',
     async () => {
       const sizes = [1, 3, 3, 3, 3, 12, 12, 0, 3].map((mib) => mib * MIB + 10);
-      const { log, lines } = recordingLog();
-      const daemon = await broker.bus({ log });
+      const { bus: daemon, lines } = await broker.recording();
       const stream = broker.plain.jetstream();
       await daemon.post('somebody', 'demo', bytes('first')); // creates the stream
       for (const size of sizes)
         await stream.publish('parley.in.somebody.demo', new Uint8Array(size), { timeout: 30_000 });
-      const seen = collector();
-      await daemon.startIngress(seen.options());
+      const seen = await collecting(daemon);
       await until('all came', () => seen.deliveries.length === sizes.length + 1);
       expect(seen.deliveries.map(({ body }) => body.length)).toEqual([5, ...sizes]);
       expect(lines.filter(({ level }) => level !== 'info')).toEqual([]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createSubjects, type Delivery } from '../../src/bus/index.ts';
 import { gate } from '../support/gate.ts';
 import { perTest } from '../support/lifetime.ts';
-import { bytes, collector, OWNER, startBroker, text, until } from '../unit/bus/support.ts';
+import { bytes, collecting, collector, OWNER, startBroker, text, until } from '../unit/bus/support.ts';
 
 describe('reading posts from a real server', () => {
   const broker = perTest(() => startBroker());
@@ -64,8 +64,7 @@ describe('reading posts from a real server', () => {
     const daemon = await broker.bus();
     await broker.plain.jetstream().publish('parley.in.alice.demo', bytes('hello'), { msgID: 'mine-1' });
     const place = await daemon.post('bob', 'other', bytes('hi'));
-    const seen = collector();
-    await daemon.startIngress(seen.options());
+    const seen = await collecting(daemon);
     await until('both came', () => seen.deliveries.length === 2);
     const [first, second] = seen.deliveries;
     expect(first).toMatchObject({ publisher: 'alice', conversation: 'demo', messageId: 'mine-1' });
@@ -81,8 +80,7 @@ describe('reading posts from a real server', () => {
   it('reading resumes after the stored position, with the same fallback ids for the same posts', async () => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 10; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
-    const first = collector();
-    await daemon.startIngress(first.options());
+    const first = await collecting(daemon);
     await until('all are settled', () => first.positions.at(-1)?.sequence === 10);
     await daemon.stopIngress();
     const second = collector();

@@ -6,7 +6,7 @@ import { createNatsBus, openNats } from '../../src/bus/nats/index.ts';
 import type { Entry, LiveChunk } from '../../src/conversation/index.ts';
 import { perTest } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
-import { bytes, collector, recordingLog, startBroker, text, until } from '../unit/bus/support.ts';
+import { bytes, collecting, collector, recordingLog, startBroker, text, until } from '../unit/bus/support.ts';
 
 /** As the ingress stream delivered it, at any sequence. */
 const delivery = (publisher: string, conversation: string, body: Uint8Array, sequence = 7): Delivery => ({
@@ -174,8 +174,7 @@ describe('what the daemon publishes', () => {
   });
 
   it('a dead letter is stored when the server returns, and when its stream was deleted', async () => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
+    const { bus: daemon, lines } = await broker.recording();
     await (await broker.plain.jetstreamManager()).streams.delete('PARLEY_DEAD');
     await daemon.publishDead(delivery('alice', 'demo', bytes('1')), { code: 'X', message: 'x' }, '');
     await broker.server.kill9();
@@ -195,8 +194,7 @@ describe('what the daemon publishes', () => {
   });
 
   it('a dead letter that another daemon may have stored during an outage is not stored again (SHARED-READER-2)', async () => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
+    const { bus: daemon, lines } = await broker.recording();
     await broker.server.kill9();
     await until('the loss is seen', () => lines.some(({ message }) => /was lost/.test(message)));
     const mayStore = vi.fn(() => Promise.reject(new Error('another daemon reads the posts')));
@@ -214,8 +212,7 @@ describe('what the daemon publishes', () => {
   });
 
   it('an unfinished dead letter is abandoned when the bus closes, so that its post is not settled', async () => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
+    const { bus: daemon, lines } = await broker.recording();
     await broker.server.kill9();
     await until('the loss is seen', () => lines.some(({ message }) => /was lost/.test(message)));
     const storing = daemon.publishDead(
@@ -235,8 +232,7 @@ describe('an unusual post', () => {
 
   it('a post cannot imitate a status of the server', async () => {
     const daemon = await broker.bus();
-    const seen = collector();
-    await daemon.startIngress(seen.options());
+    const seen = await collecting(daemon);
     const forged = headers(408, 'Request Timeout');
     await broker.plain.jetstream().publish('parley.in.alice.demo', bytes('forged'), { headers: forged });
     await daemon.post('alice', 'demo', bytes('next'));
@@ -246,8 +242,7 @@ describe('an unusual post', () => {
 
   it('an empty post is read as such', async () => {
     const daemon = await broker.bus();
-    const seen = collector();
-    await daemon.startIngress(seen.options());
+    const seen = await collecting(daemon);
     await broker.plain.jetstream().publish('parley.in.alice.demo');
     await until('it came', () => seen.deliveries.length === 1);
     expect(text(seen.deliveries[0]!.body)).toBe('');

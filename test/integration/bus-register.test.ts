@@ -33,8 +33,7 @@ describe('the registration of a daemon', { timeout: 60_000 }, () => {
   }
 
   it('a registration without another daemon waits for no answer, and has nothing to report', async () => {
-    const { log, lines } = recordingLog();
-    const bus = await broker.bus({ log });
+    const { bus, lines } = await broker.recording();
     vi.useFakeTimers({ toFake: ['setTimeout'] }); // a wait for answers would never end
     await bus.register();
     expect(lines).toEqual([]);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Delivery } from '../../src/bus/index.ts';
 import { perTest } from '../support/lifetime.ts';
-import { collector, recordingLog, sharedReading, startBroker, until } from '../unit/bus/support.ts';
+import { collector, sharedReading, startBroker, until } from '../unit/bus/support.ts';
 import { A, B, settledOn } from './settled-support.ts';
 
 describe('the record of settled posts', () => {
@@ -37,8 +37,7 @@ describe('the record of settled posts', () => {
       await post(first, 4, 6);
       await stopped(first, A, 6);
       await lose();
-      const { log, lines } = recordingLog();
-      const bus = await broker.bus({ log });
+      const { bus, lines } = await broker.recording();
       await post(bus, 14, 16);
       const seen = collector();
       await bus.startIngress({ ...seen.options({ stream: await life(), sequence: 6 }), owner: A });

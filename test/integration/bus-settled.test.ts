@@ -12,8 +12,7 @@ describe('the record of settled posts on a real server', () => {
   const { post, record, settledUpTo, stopped, held } = settledOn(broker);
 
   it('another store skips settled posts, and reports how many are still in the stream', async () => {
-    const { log, lines } = recordingLog();
-    const bus = await broker.bus({ log });
+    const { bus, lines } = await broker.recording();
     await post(bus, 1, 10);
     await stopped(bus, A, 10);
     const manager = await broker.plain.jetstreamManager();
@@ -31,8 +30,7 @@ describe('the record of settled posts on a real server', () => {
   });
 
   it('the store that settled posts continues from its own position', async () => {
-    const { log, lines } = recordingLog();
-    const bus = await broker.bus({ log });
+    const { bus, lines } = await broker.recording();
     await post(bus, 1, 5);
     await stopped(bus, A, 5);
     const seen = collector();
@@ -227,8 +225,7 @@ describe('the record of settled posts on a real server', () => {
   });
 
   it('a record that cannot be written is reported once, and reading continues', async () => {
-    const { log, lines } = recordingLog();
-    const bus = await broker.bus({ log });
+    const { bus, lines } = await broker.recording();
     const manager = await broker.plain.jetstreamManager();
     await manager.streams.update('PARLEY_SETTLED', { max_msg_size: 10 });
     const seen = collector();

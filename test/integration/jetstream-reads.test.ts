@@ -7,13 +7,12 @@ import { readRange } from '../../src/persistence/jetstream/reader.ts';
 import { entryWith, putBlob, textOf } from '../contract/blobs.contract.ts';
 import { batch, row } from '../contract/samples.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
-import { aClient, aServer, aStore, names } from './jetstream-support.ts';
+import { aClient, aServedStore, aServer, aStore, names } from './jetstream-support.ts';
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 it('a read of the newest message of each subject ends at the last message at its start, while others append', async () => {
-  const server = await aServer();
-  const store = await aStore(server.url);
+  const { server, store } = await aServedStore();
   for (let n = 0; n < 100; n++) await (await store.open(`c${n}`)).log.append(0, batch(0, 1));
   const client = await aClient(server.url);
   const broker = await openBroker({
@@ -34,8 +33,7 @@ it('a read of the newest message of each subject ends at the last message at its
 });
 
 it('a read up to a message of the leader waits for a replica that lags, and not for a message that was removed', async () => {
-  const server = await aServer();
-  const store = await aStore(server.url);
+  const { server, store } = await aServedStore();
   const { log } = await store.open('team');
   for (let n = 0; n < 3; n++) await log.append(n, batch(n, 1));
   const client = await aClient(server.url);
@@ -67,8 +65,7 @@ it('a read up to a message of the leader waits for a replica that lags, and not 
 });
 
 it('a read ends if the messages that it waits for are removed', async () => {
-  const server = await aServer();
-  const store = await aStore(server.url);
+  const { server, store } = await aServedStore();
   for (const id of ['one', 'two']) await (await store.open(id)).log.append(0, batch(0, 1));
   const client = await aClient(server.url);
   const real = await openBroker({

@@ -14,7 +14,7 @@ import { record } from '../contract/tool-records.contract.ts';
 import { errorWith } from '../support/error-with.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
-import { aClient, aServer, aStore, names } from './jetstream-support.ts';
+import { aClient, aServedStore, aServer, aStore, names } from './jetstream-support.ts';
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -43,8 +43,7 @@ describe('foreign messages in a log', () => {
   });
 
   it('a message that imitates an append is reported, and nothing is appended after it (PERSISTENCE-PORT-4)', async () => {
-    const server = await aServer();
-    const store = await aStore(server.url);
+    const { server, store } = await aServedStore();
     const client = await aClient(server.url);
     const { log } = await store.open('demo');
     await log.append(0, batch(0, 2));
@@ -263,8 +262,7 @@ describe('a JetStream store', () => {
   });
 
   it('a store reports a read whose connection does not return', async () => {
-    const server = await aServer();
-    const store = await aStore(server.url);
+    const { server, store } = await aServedStore();
     server.freeze();
     const reading = store.exists('demo');
     await Promise.all([
@@ -274,8 +272,7 @@ describe('a JetStream store', () => {
   });
 
   it('a store completes at its opening a deletion that was interrupted', async () => {
-    const server = await aServer();
-    const store = await aStore(server.url);
+    const { server, store } = await aServedStore();
     const { log } = await store.open('demo');
     await log.append(0, batch(0, 1));
     await store.toolRecords.append('demo', [record(0)]);
@@ -322,8 +319,7 @@ describe('a JetStream store', () => {
   });
 
   it('a store reports that the storage is full, and appends again when it is not', async () => {
-    const server = await aServer();
-    const store = await aStore(server.url);
+    const { server, store } = await aServedStore();
     const { streams } = await (await aClient(server.url)).jetstreamManager();
     const { log } = await store.open('demo');
     await log.append(0, batch(0, 1));
@@ -335,8 +331,7 @@ describe('a JetStream store', () => {
   });
 
   it('a store reads a long log in pages, whole and in part', async () => {
-    const server = await aServer();
-    const store = await aStore(server.url);
+    const { store } = await aServedStore();
     const { log } = await store.open('demo');
     for (let from = 0; from < 500; from += 1) await log.append(from, batch(from, 1));
     expect(await log.read(0)).toEqual(batch(0, 500));
@@ -346,8 +341,7 @@ describe('a JetStream store', () => {
   });
 
   itLong('a store reports an outage of the server, and continues when it returns', async () => {
-    const server = await aServer();
-    const store = await aStore(server.url);
+    const { server, store } = await aServedStore();
     await store.toolRecords.append('demo', [record(0)]);
     await server.kill9();
     const away = { code: 'STORE_UNAVAILABLE' };

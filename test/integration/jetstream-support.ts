@@ -31,6 +31,12 @@ export async function aStore(
   return store;
 }
 
+/** A server with a store on it. */
+export async function aServedStore() {
+  const server = await aServer();
+  return { server, store: await aStore(server.url) };
+}
+
 /** A daemon in this process that shares its logs. 's1' is the life of its stream of posts. */
 export async function aDaemon(url: string, name: string) {
   const self = { ...AMONG_OTHERS, daemon: name, ingressCreated: () => 's1' };

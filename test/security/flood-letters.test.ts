@@ -3,7 +3,7 @@ import { createSubjects, type RefusedRuns } from '../../src/bus/index.ts';
 import { ensureStreams, openNats } from '../../src/bus/nats/index.ts';
 import { refusedAfter } from '../../src/bus/nats/ingress/dead-letters.ts';
 import { startNatsServer } from '../support/nats-server.ts';
-import { collector, startBroker, until } from '../unit/bus/support.ts';
+import { collecting, collector, startBroker, until } from '../unit/bus/support.ts';
 
 /** Two publishers flood in turn, so that each of their posts is a run of its own. */
 const LETTERS = 60;
@@ -59,8 +59,7 @@ it('a post with a dead letter is not delivered when it is read again, except by 
   await daemon.stopIngress();
   await broker.plain.jetstreamManager().then(({ streams }) => streams.delete('PARLEY_SETTLED'));
 
-  const again = collector();
-  await daemon.startIngress(again.options());
+  const again = await collecting(daemon);
   await until('all are settled', () => again.positions.at(-1)?.sequence === 3);
   expect(again.deliveries.map(({ publisher }) => publisher)).toEqual(['carol']);
   await daemon.stopIngress();

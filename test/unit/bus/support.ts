@@ -89,6 +89,13 @@ export function collector(settle: (delivery: Delivery) => Promise<void> = async 
   };
 }
 
+/** Has the bus read posts, and keeps them. */
+export async function collecting(bus: Bus, settle?: Parameters<typeof collector>[0]) {
+  const seen = collector(settle);
+  await bus.startIngress(seen.options());
+  return seen;
+}
+
 /** Options of a reader among daemons that share the work; no other one runs, unless `more` says so. */
 export function sharedReading(
   seen: ReturnType<typeof collector>,
@@ -107,17 +114,23 @@ export async function startBroker(config = '') {
   const server = await startNatsServer({ config });
   const plain = await openNats({ url: server.url });
   const buses: Bus[] = [];
+  const bus = async (options: Partial<NatsBusOptions> = {}) => {
+    const opened = await openBus(server.url, options);
+    buses.push(opened);
+    return opened;
+  };
   return {
     server,
     plain,
-    own: (bus: Bus) => {
-      buses.push(bus);
-      return bus;
+    own: (made: Bus) => {
+      buses.push(made);
+      return made;
     },
-    bus: async (options: Partial<NatsBusOptions> = {}) => {
-      const bus = await openBus(server.url, options);
-      buses.push(bus);
-      return bus;
+    bus,
+    /** A bus with the lines of its log. */
+    recording: async () => {
+      const { log, lines } = recordingLog();
+      return { bus: await bus({ log }), lines };
     },
     stop: async () => {
       await Promise.all(buses.map((bus) => bus.close()));
