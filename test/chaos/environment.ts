@@ -178,7 +178,8 @@ async function writeConfiguration(
     publishers: { default: { postsPerMinute: null, openConversations: null } },
     ...(failureTimeoutMs !== undefined && { sharing: { failureTimeoutMs } }),
     ...(replicas > 1 && { jetstream: { replicas } }),
-    approvals: { approvers: ['judge'] },
+    // The one approver also gives results, whose words later calls of the turn answer (PERSON-4).
+    approvals: { approvers: ['judge'], ownRequests: true },
     tools: {
       mcpServers: { world: { url: toolsUrl, trustReadOnlyHint: true } },
       policy: [{ tool: WRITE, allow: true }],
