@@ -239,7 +239,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
         answer: 'deny',
         publisher: 'alice',
       });
-      const over = detail.getByText('alice denied this call first. Your text is kept.');
+      const over = detail.getByText('alice denied this call first. Your text is kept in its conversation.');
       await over.waitFor();
       expect(await isInWindow(over)).toBe(true);
       expect(await run.isEnabled()).toBe(false);
@@ -260,7 +260,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       'conversations/cancelled/approvals',
     );
     await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, { answer: 'deny', publisher: 'alice' });
-    await detail.getByText('alice denied this call first. Your text is kept.').waitFor();
+    await detail.getByText('alice denied this call first. Your text is kept in its conversation.').waitFor();
     expect(await detail.getByText('The call runs with these arguments').count()).toBe(0);
     await detail.getByRole('button', { name: 'Cancel' }).click();
     await inboxItem(page, 'then cancelled').waitFor({ state: 'detached' });
@@ -892,7 +892,20 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await page.goto('about:blank');
     await stage.kill();
     await stage.restart();
+    await page.setViewportSize({ width: 320, height: 256 });
     await page.goto(`${stage.url}/#/c/unknown`);
+    const readOn = page.getByRole('button', { name: 'Read on to answer' });
+    await readOn.waitFor();
+    const field = page.getByLabel('What it returned');
+    await field.evaluate((one) => one.scrollIntoView({ block: 'end' }));
+    const isFree = await page.evaluate<boolean>(`(() => {
+      const field = document.querySelector('.ask-card textarea');
+      const { left, top, right, height } = field.getBoundingClientRect();
+      return [left + 9, right - 9].every((x) => document.elementFromPoint(x, top + height / 2) === field);
+    })()`);
+    expect(await readOn.count()).toBe(1);
+    expect(isFree).toBe(true); // nothing covers it
+    await page.setViewportSize({ width: 1280, height: 720 });
     const returned = page.getByRole('button', { name: 'It returned this' });
     await returned.waitFor();
     expect(await returned.isDisabled()).toBe(true);

@@ -312,6 +312,15 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await until(() => entries('by-name')).toMatch(/approval-answered/);
   });
 
+  itLong('the notice of a denial repeats its reason', async () => {
+    await post('reasoned', 'write it, reasoned');
+    const page = await stage.look('#/inbox');
+    const detail = await openItem(page, 'write it, reasoned');
+    await detail.getByLabel('Reason').fill('not  now');
+    await detail.getByRole('button', { name: 'Deny' }).click();
+    expect(await textOf(page.getByRole('alert'))).toMatch(/^Denied by console \(not now\): fs_write /);
+  });
+
   it('a person whose answer is the second one reads who was first', async () => {
     await post('both', 'write it, both');
     const page = await stage.look('#/inbox');

@@ -277,9 +277,10 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
         answer: 'deny',
         publisher: 'alice',
       });
-      const over = item.getByText('alice denied this call first. Your text is kept.');
+      const over = item.getByText('alice denied this call first. Your text is kept in its conversation.');
       await over.waitFor();
       expect(await item.getByText('May this call run?').count()).toBe(0);
+      expect(await item.getByText('alice denied this call first.').count()).toBe(1); // it is said once
       expect(await textOf(inboxItem(page, 'from away').locator('.kind'))).toBe('Answered');
       const { y = 0, height = 0 } = (await over.boundingBox()) ?? {};
       expect(y + height).toBeLessThanOrEqual(240); // in sight
@@ -306,7 +307,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
       await item.getByLabel('Your answer').focus();
       await typeOn(page, 'violet, if poss');
       await post('far', 'red', { to: ['lead'] });
-      await item.getByText('alice answered first: “red”. Your text is kept.').waitFor();
+      await item.getByText('alice answered first: “red”. Your text is kept in its conversation.').waitFor();
       expect(await textOf(inboxItem(page, 'from afar').locator('.kind'))).toBe('Answered');
       await typeOn(page, 'ible');
       await page.keyboard.press('Enter'); // as a click on its button, it posts nothing
@@ -334,7 +335,9 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
       await first.locator('.inbox-line').click();
       await first.getByLabel('Your answer').fill('tiny');
       await post('pair', 'large', { to: ['lead'] });
-      await first.getByText('alice answered first: “large”. Your text is kept.').waitFor();
+      await first
+        .getByText('alice answered first: “large”. Your text is kept in its conversation.')
+        .waitFor();
       await page.keyboard.press('Escape');
       await page
         .getByRole('alert')
@@ -344,7 +347,9 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
       await second.locator('.inbox-line').click();
       await second.getByLabel('Your answer').fill('oval');
       await stage.api('POST', 'conversations/pair/stop', { publisher: 'alice' });
-      await second.getByText('This no longer waits for an answer. Your text is kept.').waitFor();
+      await second
+        .getByText('This no longer waits for an answer. Your text is kept in its conversation.')
+        .waitFor();
       expect(await textOf(second.locator('.kind'))).toBe('No longer waits');
     },
   );

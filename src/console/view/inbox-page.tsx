@@ -262,7 +262,7 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
           </InConversation.Provider>
           {over !== null && (
             <p class="muted" role="status">
-              {over && `${over} Your text is kept.`}
+              {over && `${over} Your text is kept in its conversation.`}
             </p>
           )}
           {isAway.value && <p class="muted">It can be answered when the daemon answers again.</p>}

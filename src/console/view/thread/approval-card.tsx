@@ -6,7 +6,7 @@ import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { canonicalArguments, escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { isRecord, parseJson, readArguments } from '../../../kernel/json.ts';
 import { type ApprovalAnswer, isRetryable, requests } from '../../api/requests.ts';
-import { argumentsBlock, pretty } from '../../model/format.ts';
+import { argumentsBlock, pretty, shortLine } from '../../model/format.ts';
 import type { Approval, ArgumentView, Call } from '../../model/thread/calls.ts';
 import { argumentsOf, argumentViews, policyRule } from '../../model/thread/calls.ts';
 import { answerApproval, fieldsOf, offeredArguments } from '../../state/approvals.ts';
@@ -62,7 +62,7 @@ export function ApprovalCard(props: ApprovalProps) {
       <p ref={setStart}>
         {asks
           ? `${askedText({ ...asks, schema: {} }).replace('the', 'The')}.`
-          : (over ?? (approval.mayHaveRun ? RAN : 'May this call run?'))}
+          : typeof over !== 'string' && (approval.mayHaveRun ? RAN : 'May this call run?')}
       </p>
       {asks?.url !== undefined && (
         <a href={asks.url} target="_blank" rel="noopener noreferrer">
@@ -270,10 +270,9 @@ function useAnswers({ approval, call, over = null, onDone }: ApprovalProps) {
     if (outcome instanceof Error || outcome === 'refused') return;
     const { answer, always, arguments: changed } = given;
     const did = answeredBy(answer, nameOfMe.value, { isChanged: changed !== undefined, always });
-    (onDone ?? goOn)(
-      approval.asks && answer === 'approve' ? `Sent to “${approval.asks.server}”` : did,
-      changed,
-    );
+    const why = withReason === given ? '' : ` (${shortLine(reason)})`;
+    const asking = answer === 'approve' && approval.asks;
+    (onDone ?? goOn)(asking ? `Sent to “${asking.server}”` : did + why, changed);
   };
   const cancel = () => {
     setEdited('');
