@@ -1,4 +1,4 @@
-import type { IForbiddenRuleType } from 'dependency-cruiser';
+import type { IForbiddenRuleType, IRegularForbiddenRuleType } from 'dependency-cruiser';
 
 /**
  * The import rules of `src/`, for dependency-cruiser. A module is a folder directly in `src/`.
@@ -106,10 +106,9 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   offline: ['team', 'conversations', 'compose', 'files'],
 };
 
-function roomRules(): IForbiddenRuleType[] {
+function roomRules(): Rule[] {
   return Object.entries(ROOMS).map(([name, rooms]) => ({
     name: `room-${name}`,
-    severity: 'error',
     comment: `I8: src/daemon/${name} may import ${rooms.length === 0 ? 'no other room' : rooms.join(', ')}`,
     from: { path: `^src/daemon/${name}/` },
     to: { path: '^src/daemon/', pathNot: `^src/daemon/(?:${[name, ...rooms].join('|')})/` },
@@ -181,12 +180,11 @@ function packagePaths(names: readonly string[]): string[] {
   return names.flatMap((name) => [`^${name}(?:/|$)`, `node_modules/${name}/`]);
 }
 
-function moduleRules(): IForbiddenRuleType[] {
+function moduleRules(): Rule[] {
   return Object.entries(MODULES).map(([name, { modules, files = [] }]) => {
     const allowed = [...[name, ...modules].map((module) => `${module}/`), ...files].join('|');
     return {
       name: `module-${name}`,
-      severity: 'error',
       comment: `I1: ${name} may import ${modules.length === 0 ? 'no other module' : modules.join(', ')}`,
       from: { path: `^src/${name}/` },
       to: { path: '^src/', pathNot: `^src/(?:${allowed})` },
@@ -194,11 +192,10 @@ function moduleRules(): IForbiddenRuleType[] {
   });
 }
 
-function vendorRules(): IForbiddenRuleType[] {
+function vendorRules(): Rule[] {
   const known = Object.entries(VENDORS).map(
-    ([name, folders]): IForbiddenRuleType => ({
+    ([name, folders]): Rule => ({
       name: `vendor-${name.replaceAll(/[^a-z]+/g, '-').replace(/^-/, '')}`,
-      severity: 'error',
       comment: `I4: ${name} is imported in ${folders.map((home) => `src/${home}`).join(' and ')} only`,
       from: { path: '^src/', pathNot: `^src/(?:${folders.join('|')})/` },
       to: { path: packagePaths([name]) },
@@ -208,7 +205,6 @@ function vendorRules(): IForbiddenRuleType[] {
     ...known,
     {
       name: 'unknown-vendor',
-      severity: 'error',
       comment: 'I4: add the package to VENDORS with the folders that may import it',
       from: { path: '^src/' },
       to: {
@@ -219,25 +215,24 @@ function vendorRules(): IForbiddenRuleType[] {
   ];
 }
 
-export const RULES: readonly IForbiddenRuleType[] = [
+type Rule = Omit<IRegularForbiddenRuleType, 'severity'>;
+
+const FORBIDDEN: readonly Rule[] = [
   ...moduleRules(),
   {
     name: 'unknown-module',
-    severity: 'error',
     comment: 'I1: add the folder to MODULES with the modules that it may import',
     from: { path: `^src/(?!(?:${Object.keys(MODULES).join('|')})/)[^/]+/` },
     to: {},
   },
   {
     name: 'package-without-cli',
-    severity: 'error',
     comment: 'I1: the library does not contain the command line',
     from: { path: String.raw`^src/[^/]+\.ts$` },
     to: { path: '^src/cli/' },
   },
   {
     name: 'module-through-its-index',
-    severity: 'error',
     comment: 'I2: import another module through its index.ts, or the file of a port',
     from: { path: '^src/([^/]+)/' },
     to: {
@@ -257,28 +252,24 @@ export const RULES: readonly IForbiddenRuleType[] = [
   },
   {
     name: 'adapter-through-its-index',
-    severity: 'error',
     comment: 'I2: import an adapter through its index.ts',
     from: { path: `^(${ADAPTERS})` },
     to: { path: `^${ADAPTERS}`, pathNot: ['^$1', `^${ADAPTERS}index\\.ts$`, '^src/bus/nats/(?!managed/)'] },
   },
   {
     name: 'adapter-through-its-index-from-outside',
-    severity: 'error',
     comment: 'I2: import an adapter through its index.ts',
     from: { path: '^src/', pathNot: `^${ADAPTERS}` },
     to: { path: `^${ADAPTERS}`, pathNot: `^${ADAPTERS}(?:index|encode|decode)\\.ts$` },
   },
   {
     name: 'module-does-not-import-its-adapters',
-    severity: 'error',
     comment: 'I3: a port does not import its adapters',
     from: { path: String.raw`^src/(bus|persistence)/[^/]+\.ts$` },
     to: { path: '^src/$1/[^/]+/' },
   },
   {
     name: 'only-compose-names-adapters',
-    severity: 'error',
     comment: 'I3: in the daemon, only compose/ selects adapters',
     from: { path: '^src/daemon/', pathNot: '^src/daemon/compose/' },
     to: { path: `^src/models/|^src/tools/|^${ADAPTERS}` },
@@ -286,7 +277,6 @@ export const RULES: readonly IForbiddenRuleType[] = [
   ...roomRules(),
   {
     name: 'unknown-room',
-    severity: 'error',
     comment: 'I8: add the folder to ROOMS with the rooms that it may import',
     from: { path: `^src/daemon/(?!(?:${Object.keys(ROOMS).join('|')})/)[^/]+/` },
     to: {},
@@ -294,30 +284,28 @@ export const RULES: readonly IForbiddenRuleType[] = [
   ...vendorRules(),
   {
     name: 'no-cycles',
-    severity: 'error',
     comment: 'I5: files that import each other are merged, or share a third file',
     from: {},
     to: { circular: true },
   },
   {
     name: 'console-without-node',
-    severity: 'error',
     comment: 'I6: a browser has no Node modules',
     from: { path: '^src/console/' },
     to: { dependencyTypes: ['core'] },
   },
   {
     name: 'console-takes-types-of-the-contract',
-    severity: 'error',
     comment: 'I7: a browser sends requests that the daemon checks',
     from: { path: '^src/console/' },
     to: { path: `^src/${CONTRACT}`, dependencyTypesNot: ['type-only'] },
   },
   {
     name: 'core-without-node',
-    severity: 'error',
     comment: 'I6: the core is a pure function of its inputs',
     from: { path: '^src/conversation/' },
     to: { dependencyTypes: ['core'] },
   },
 ];
+
+export const RULES: readonly IForbiddenRuleType[] = FORBIDDEN.map((rule) => ({ ...rule, severity: 'error' }));

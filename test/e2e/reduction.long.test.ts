@@ -5,6 +5,7 @@ import type { FakeHandler, FakeProvider, FakeReply, FakeRequest } from '../suppo
 import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, checkLog, followUntil, turnsEnded } from '../support/log.ts';
 import { modelAt, openProject, type Project } from '../support/project.ts';
+import { reported } from '../support/too-long.ts';
 
 /** Conversations that exceed their model's window, as a provider receives them. */
 
@@ -123,41 +124,13 @@ describe('a conversation that exceeds the window of its model', () => {
     expect(entries.at(-1)).toMatchObject({ agent: 'dev', lastProcessedMessageIndex: entries.length });
   });
 
-  const TOO_LONG: [string, number, object][] = [
-    [
-      'OpenAI',
-      400,
-      {
-        error: {
-          code: 'context_length_exceeded',
-          message: "This model's maximum context length is 2000 tokens.",
-        },
-      },
-    ],
-    [
-      'llama.cpp',
-      400,
-      {
-        error: {
-          code: 400,
-          type: 'exceed_context_size_error',
-          message: 'the request exceeds the available context size, try increasing it',
-        },
-      },
-    ],
-    [
-      'vLLM',
-      400,
-      {
-        object: 'error',
-        type: 'BadRequestError',
-        message:
-          "This model's maximum context length is 2000 tokens. However, you requested 2600 tokens. Please reduce the length of the messages.",
-      },
-    ],
-    ['Ollama', 400, { error: { message: 'the input length exceeds the context length' } }],
-    ['a proxy', 413, { error: { message: 'prompt is too long: 2600 tokens > 2000 maximum' } }],
-  ];
+  const TOO_LONG = reported(`
+    OpenAI | 400 | {"error":{"code":"context_length_exceeded","message":"This model's maximum context length is 2000 tokens."}}
+    llama.cpp | 400 | {"error":{"code":400,"type":"exceed_context_size_error","message":"the request exceeds the available context size, try increasing it"}}
+    vLLM | 400 | {"object":"error","type":"BadRequestError","message":"This model's maximum context length is 2000 tokens. However, you requested 2600 tokens. Please reduce the length of the messages."}
+    Ollama | 400 | {"error":{"message":"the input length exceeds the context length"}}
+    a proxy | 413 | {"error":{"message":"prompt is too long: 2600 tokens > 2000 maximum"}}
+  `);
 
   it.each(TOO_LONG)(
     'the view is reduced once more if %s refuses the request as too long',
@@ -166,7 +139,7 @@ describe('a conversation that exceeds the window of its model', () => {
       await start((request) => {
         if (!textOf(request).includes('now?') || refusals > 0) return { text: 'fine' };
         refusals++;
-        return { status, body: { ...body } };
+        return { status, body: { ...(body as object) } };
       });
       await project.up();
       const entries = await talk([LONG, LONG, 'now?']);

@@ -12,17 +12,15 @@ export async function makeCertificates(directory: string): Promise<TestCertifica
   const path = (name: string) => join(directory, name);
   const make = (name: string, more: readonly string[]) =>
     promisify(execFile)('openssl', [
-      ...[
-        'req',
-        '-x509',
-        '-nodes',
-        '-days',
-        '2',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:prime256v1',
-      ],
+      'req',
+      '-x509',
+      '-nodes',
+      '-days',
+      '2',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
       ...['-keyout', path(`${name}.key`), '-out', path(`${name}.pem`), '-subj', `/CN=${name}`, ...more],
     ]);
   await make('ca', []);

@@ -75,14 +75,12 @@ describe('the live text of model calls', () => {
     const attempt = begin();
     const deltas = [
       ...[thought('a'), thought('b'), thought('c'), text('d'), text('e'), thought('f')],
-      ...[
-        tool(0, '', 'recall'),
-        tool(0, '{"a'),
-        tool(0, '":1}'),
-        tool(1, '{', 'find'),
-        tool(1, '}'),
-        text('g'),
-      ],
+      tool(0, '', 'recall'),
+      tool(0, '{"a'),
+      tool(0, '":1}'),
+      tool(1, '{', 'find'),
+      tool(1, '}'),
+      text('g'),
       ...[tool(1, 'x'), tool(1, '{}', 'again')],
     ];
     for (const delta of deltas) attempt.add(delta);

@@ -179,15 +179,13 @@ describe('L17 in a summary', () => {
       .array(
         fc.constantFrom(
           ...['\n', '\r', '\u0085', '\u2028', ' ', '\u200b', 'People said:', '[3] Alice:', '> yes', '- '],
-          ...[
-            'Left out: ',
-            'What was done:',
-            '(3 more entries of',
-            '=== X ===',
-            '你好',
-            '😀',
-            'entry 3, you: ',
-          ],
+          'Left out: ',
+          'What was done:',
+          '(3 more entries of',
+          '=== X ===',
+          '你好',
+          '😀',
+          'entry 3, you: ',
         ),
         { maxLength: 40 },
       )

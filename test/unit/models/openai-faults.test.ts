@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { faultOfBody, faultOfNetwork, faultOfResponse } from '../../../src/models/faults.ts';
 import { createHttpModel } from '../../../src/models/http/index.ts';
-import { TOO_LONG } from '../../support/too-long.ts';
+import { reported, TOO_LONG } from '../../support/too-long.ts';
 
 const NOW = Date.parse('2026-11-21T20:00:00Z');
 const respond = (status: number, body: unknown = '', headers: Record<string, string> = {}) =>
@@ -38,60 +38,21 @@ describe('a request that exceeds the window of its model', () => {
 describe('a request whose content a provider refuses', () => {
   const said = (message: string, more: object = {}) => ({ error: { message, ...more } });
 
-  it.each<[string, number, unknown]>([
-    [
-      'Azure OpenAI',
-      400,
-      said(
-        "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
-        {
-          code: 'content_filter',
-          innererror: { code: 'ResponsibleAIPolicyViolation' },
-        },
-      ),
-    ],
-    ['OpenAI', 400, said('Your request was rejected.', { code: 'content_policy_violation' })],
-    [
-      'OpenAI, a reasoning model',
-      400,
-      said('Invalid prompt: your prompt was flagged as potentially violating our usage policy.', {
-        code: 'invalid_prompt',
-      }),
-    ],
-    ['OpenAI, biology', 400, said('This content was flagged.', { code: 'bio_policy' })],
-    [
-      'Anthropic',
-      400,
-      {
-        type: 'error',
-        ...said('Output blocked by content filtering policy', { type: 'invalid_request_error' }),
-      },
-    ],
-    ['Gemini', 400, said('The prompt was blocked: blockReason: PROHIBITED_CONTENT', { code: 400 })],
-    [
-      'OpenRouter',
-      403,
-      said('openai/gpt requires moderation on OpenAI. Your input was flagged for "violence".', {
-        code: 403,
-        metadata: { reasons: ['violence'], flagged_input: 'x' },
-      }),
-    ],
-    [
-      'xAI',
-      403,
-      {
-        code: 'The caller does not have permission',
-        error: 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO',
-      },
-    ],
-    ['DeepSeek', 400, said('Content Exists Risk', { type: 'invalid_request_error' })],
-    [
-      'Alibaba',
-      400,
-      said('Input data may contain inappropriate content.', { code: 'data_inspection_failed' }),
-    ],
-    ['Moonshot', 400, said('The request was rejected because it was considered high risk')],
-  ])(
+  const CONTENT_REFUSED = reported(`
+    Azure OpenAI | 400 | {"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}
+    OpenAI | 400 | {"error":{"message":"Your request was rejected.","code":"content_policy_violation"}}
+    OpenAI, a reasoning model | 400 | {"error":{"message":"Invalid prompt: your prompt was flagged as potentially violating our usage policy.","code":"invalid_prompt"}}
+    OpenAI, biology | 400 | {"error":{"message":"This content was flagged.","code":"bio_policy"}}
+    Anthropic | 400 | {"type":"error","error":{"message":"Output blocked by content filtering policy","type":"invalid_request_error"}}
+    Gemini | 400 | {"error":{"message":"The prompt was blocked: blockReason: PROHIBITED_CONTENT","code":400}}
+    OpenRouter | 403 | {"error":{"message":"openai/gpt requires moderation on OpenAI. Your input was flagged for \\"violence\\".","code":403,"metadata":{"reasons":["violence"],"flagged_input":"x"}}}
+    xAI | 403 | {"code":"The caller does not have permission","error":"Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"}
+    DeepSeek | 400 | {"error":{"message":"Content Exists Risk","type":"invalid_request_error"}}
+    Alibaba | 400 | {"error":{"message":"Input data may contain inappropriate content.","code":"data_inspection_failed"}}
+    Moonshot | 400 | {"error":{"message":"The request was rejected because it was considered high risk"}}
+  `);
+
+  it.each(CONTENT_REFUSED)(
     '%s: it is a refusal of the content, and no fault of the configuration or the key',
     (_, status, body) => {
       const fault = { code: 'CONTENT_FILTERED', retryable: false, message: expect.stringMatching(ASK_ANEW) };

@@ -143,71 +143,19 @@ describe('a protected path', () => {
   });
 
   // Names that start programs later, or give access: each was written without a person while only some were listed.
-  it.each([
-    ...[
-      '.claude/settings.json',
-      '.cursor/mcp.json',
-      '.cargo/config.toml',
-      '.mvn/jvm.config',
-      '.git-credentials',
-    ],
-    ...[
-      '.gdbinit',
-      '.lldbinit',
-      '.vimrc',
-      '.exrc',
-      '.emacs.d/init.el',
-      '.dir-locals.el',
-      '.direnvrc',
-      '.envrc',
-    ],
-    ...[
-      '.babelrc',
-      '.eslintrc.cjs',
-      '.mocharc.js',
-      '.prettierrc',
-      '.pylintrc',
-      '.Rprofile',
-      '.irbrc',
-      '.pryrc',
-    ],
-    ...[
-      '.psqlrc',
-      '.sqliterc',
-      '.my.cnf',
-      '.curlrc',
-      '.wgetrc',
-      '.tmux.conf',
-      '.screenrc',
-      '.Xmodmap',
-      '.xprofile',
-    ],
-    ...[
-      '.bazelrc',
-      '.bloop/x',
-      '.sbtopts',
-      '.jvmopts',
-      '.yarn/plugins/a.cjs',
-      '.pnp.cjs',
-      '.ansible.cfg',
-      '.local/bin/ls',
-    ],
-    ...[
-      '.gemini/settings.json',
-      '.continue/config.json',
-      '.windsurf/x',
-      '.aider.conf.yml',
-      '.zed/tasks.json',
-    ],
-    ...[
-      'lefthook.yml',
-      'sub/HEAD',
-      'lib/sitecustomize.py',
-      'x.pth',
-      'authorized_keys',
-      'Jenkinsfile.release',
-    ],
-  ])('writing %s needs a person', (path) => {
+  const PROGRAM_FILES = `
+    .claude/settings.json .cursor/mcp.json .cargo/config.toml .mvn/jvm.config .git-credentials .gdbinit
+    .lldbinit .vimrc .exrc .emacs.d/init.el .dir-locals.el .direnvrc .envrc .babelrc .eslintrc.cjs
+    .mocharc.js .prettierrc .pylintrc .Rprofile .irbrc .pryrc .psqlrc .sqliterc .my.cnf .curlrc .wgetrc
+    .tmux.conf .screenrc .Xmodmap .xprofile .bazelrc .bloop/x .sbtopts .jvmopts .yarn/plugins/a.cjs
+    .pnp.cjs .ansible.cfg .local/bin/ls .gemini/settings.json .continue/config.json .windsurf/x
+    .aider.conf.yml .zed/tasks.json lefthook.yml sub/HEAD lib/sitecustomize.py x.pth authorized_keys
+    Jenkinsfile.release
+  `
+    .trim()
+    .split(/\s+/);
+
+  it.each(PROGRAM_FILES)('writing %s needs a person', (path) => {
     expect(protectedBy('/p', `/p/${path}`, { names: [], folders: [] })).not.toEqual([]);
   });
 
