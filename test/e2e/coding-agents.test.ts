@@ -54,6 +54,18 @@ async function post(conversation: string, content: string, to: string): Promise<
 /** Turns that are over: one that waits is not. */
 const over = (count: number) => (entries: readonly Entry[]) =>
   entries.filter((entry) => entry.type === 'turn-ended' && entry.outcome !== 'waiting').length >= count;
+/** Posts, and follows until so many turns are over. */
+async function talk(conversation: string, content: string, to: string, count: number): Promise<Entry[]> {
+  await post(conversation, content, to);
+  return followUntil(client, conversation, over(count));
+}
+/** Posts, and follows until the agent asks for a permission. */
+async function asked(conversation: string, content: string): Promise<void> {
+  await post(conversation, content, 'dev');
+  await followUntil(client, conversation, isAsking);
+}
+const approve = async (conversation: string) =>
+  client.request('answer', { approvalId: await approvalOf(conversation), answer: 'approve' });
 const isAsking = (entries: readonly Entry[]) => entries.some(({ type }) => type === 'approval-requested');
 
 async function approvalOf(conversation: string): Promise<string> {
@@ -75,10 +87,9 @@ async function told(marker: string): Promise<string[]> {
 
 describe('a coding agent in the team', () => {
   it('edits after a person approved it, reports what it did, and another agent reads that', async () => {
-    await post('c1', 'edit c1.txt hello', 'dev');
-    await followUntil(client, 'c1', isAsking);
+    await asked('c1', 'edit c1.txt hello');
     expect(await edits('c1.txt')).toBe(0);
-    await client.request('answer', { approvalId: await approvalOf('c1'), answer: 'approve' });
+    await approve('c1');
     const entries = await followUntil(client, 'c1', over(1));
     expect(await edits('c1.txt')).toBe(1);
     const answer = entries.findLast((entry) => entry.type === 'message' && entry.role === 'assistant');
@@ -86,8 +97,7 @@ describe('a coding agent in the team', () => {
       content: 'Done.',
       reported: [expect.objectContaining({ kind: 'edit', status: 'completed' })],
     });
-    await post('c1', 'please review', 'pm');
-    await followUntil(client, 'c1', over(2));
+    await talk('c1', 'please review', 'pm', 2);
     expect(String(provider.requests.at(-1)?.body)).toContain('Edit c1.txt');
     expect(checkLog(await project.logFile('c1'))).toEqual([]);
   });
@@ -97,8 +107,7 @@ describe('a coding agent in the team', () => {
     ['deny', 'I did not run it.', 'a person denied this: mind the clock'],
   ] as const)('what a person says with %s is told to it', async (answer, outcome, words) => {
     const conversation = `said-${answer}`;
-    await post(conversation, 'run date', 'dev');
-    await followUntil(client, conversation, isAsking);
+    await asked(conversation, 'run date');
     const approvalId = await approvalOf(conversation);
     await client.request('answer', { approvalId, answer, reason: 'mind the clock' });
     const entries = await followUntil(client, conversation, over(1));
@@ -108,16 +117,13 @@ describe('a coding agent in the team', () => {
   });
 
   it('is told once who it is, then only what it missed, also after kill -9 of the daemon', async () => {
-    await post('c2', 'first words', 'dev');
-    await followUntil(client, 'c2', over(1));
+    await talk('c2', 'first words', 'dev', 1);
     const opening = (await told('first words')).join();
     expect(opening).toContain('PERSONA OF Dev');
     expect(opening).not.toContain('permit_'); // Parley calls these for it.
-    await post('c2', 'something for Pam', 'pm');
-    await followUntil(client, 'c2', over(2));
+    await talk('c2', 'something for Pam', 'pm', 2);
     await killDaemon();
-    await post('c2', 'second words', 'dev');
-    const entries = await followUntil(client, 'c2', over(3));
+    const entries = await talk('c2', 'second words', 'dev', 3);
     const texts = await told('second words');
     expect(texts.join('\n')).not.toContain('PERSONA OF Dev');
     expect(texts.join('\n')).not.toContain('first words');
@@ -135,17 +141,15 @@ describe('a coding agent in the team', () => {
   });
 
   it('a failure keeps what was done, and the session, which continues in a new process', async () => {
-    await post('c11', 'edit c11.txt hello && crash', 'dev');
-    await followUntil(client, 'c11', isAsking);
-    await client.request('answer', { approvalId: await approvalOf('c11'), answer: 'approve' });
+    await asked('c11', 'edit c11.txt hello && crash');
+    await approve('c11');
     const failed = (await followUntil(client, 'c11', over(1))).findLast(({ type }) => type === 'message');
     expect(failed).toMatchObject({
       partType: 'error',
       content: expect.stringContaining('ended in the middle of a turn'),
       reported: [{ title: 'Edit c11.txt', status: 'completed' }],
     });
-    await post('c11', 'go on', 'dev');
-    const entries = await followUntil(client, 'c11', over(2));
+    const entries = await talk('c11', 'go on', 'dev', 2);
     const answers = ofType(entries, 'message').filter(({ role }) => role === 'assistant');
     const sessions = answers.map(({ sessionId }) => sessionId);
     expect(sessions.length).toBe(3);
@@ -161,24 +165,20 @@ describe('a coding agent in the team', () => {
     const stopped = (await followUntil(client, 'c12', over(1))).findLast(({ type }) => type === 'message');
     expect(stopped).toMatchObject({ role: 'assistant', content: '', reported: [{ title: 'build it' }] });
     await client.request('resume', { conversation: 'c12', agent: 'dev', publisher: 'alice' });
-    await post('c12', 'hello', 'dev');
-    const entries = await followUntil(client, 'c12', over(2));
+    const entries = await talk('c12', 'hello', 'dev', 2);
     const sessions = ofType(entries, 'message').filter(({ role }) => role === 'assistant');
     expect(sessions.map(({ sessionId }) => sessionId)).toEqual([expect.any(String), sessions[0]?.sessionId]);
     expect(checkLog(await project.logFile('c12'))).toEqual([]);
   });
 
   it('is told its persona again after it was changed', async () => {
-    await post('c10', 'first words of c10', 'gone');
-    await followUntil(client, 'c10', over(1));
-    await post('c10', 'second words of c10', 'dev');
-    await followUntil(client, 'c10', over(2));
+    await talk('c10', 'first words of c10', 'gone', 1);
+    await talk('c10', 'second words of c10', 'dev', 2);
     const file = join(project.config, 'agents/dev.md');
     const text = await readFile(file, 'utf8');
     await writeFile(file, `${text}\nALWAYS ADD A TEST.`);
     expect((await project.parley('reload')).stdout).toContain('dev');
-    await post('c10', 'third words of c10', 'dev');
-    await followUntil(client, 'c10', over(3));
+    await talk('c10', 'third words of c10', 'dev', 3);
     const texts = (await told('third words of c10')).join('\n');
     expect(texts).toContain('ALWAYS ADD A TEST.');
     expect(texts).not.toContain('second words');
@@ -187,30 +187,27 @@ describe('a coding agent in the team', () => {
   });
 
   it('a permission that waits survives kill -9 of the daemon, and the edit happens once', async () => {
-    await post('c3', 'edit c3.txt hello', 'dev');
-    await followUntil(client, 'c3', isAsking);
+    await asked('c3', 'edit c3.txt hello');
     await killDaemon();
     expect(await edits('c3.txt')).toBe(0);
-    await client.request('answer', { approvalId: await approvalOf('c3'), answer: 'approve' });
+    await approve('c3');
     await followUntil(client, 'c3', (entries) => ofType(entries, 'approval-requested').length === 2);
     expect(await edits('c3.txt')).toBe(0); // the program that asked first has ended, so its session asks again
-    await client.request('answer', { approvalId: await approvalOf('c3'), answer: 'approve' });
+    await approve('c3');
     await followUntil(client, 'c3', over(1));
     expect(checkLog(await project.logFile('c3'))).toEqual([]);
     expect(await edits('c3.txt')).toBe(1);
   });
 
   it('an operator allows a command for the conversation: it is asked once, and each call is in the log', async () => {
-    await post('c9', 'run date && run date', 'dev');
-    await followUntil(client, 'c9', isAsking);
+    await asked('c9', 'run date && run date');
     const { stdout } = await project.parley('approvals', 'c9');
     expect(stdout).toContain('with --always also calls of permit_execute with command "date"');
     const id = await approvalOf('c9');
     expect((await project.parley('approve', id, '--always', '--operator')).stdout).toBe(`${id}: approve\n`);
     await followUntil(client, 'c9', over(1));
     await killDaemon();
-    await post('c9', 'run date', 'dev');
-    const entries = await followUntil(client, 'c9', over(2));
+    const entries = await talk('c9', 'run date', 'dev', 2);
     const [first, ...later] = ofType(entries, 'approval-answered');
     expect(first).toMatchObject({ answer: 'approve', always: true });
     expect(later).toMatchObject([{ grant: first?.index }, { grant: first?.index }]);
@@ -222,16 +219,14 @@ describe('a coding agent in the team', () => {
   });
 
   it('`explain --prompt` prints the blocks that the program got, byte for byte, also of what arrived during a turn', async () => {
-    await post('c8', 'edit c8.txt hello', 'dev');
-    await followUntil(client, 'c8', isAsking);
+    await asked('c8', 'edit c8.txt hello');
     await post('c8', 'and what else', 'dev');
     await followUntil(client, 'c8', (entries) =>
       entries.some(({ type }) => type === 'message' && entries.length > 5),
     );
-    await client.request('answer', { approvalId: await approvalOf('c8'), answer: 'approve' });
+    await approve('c8');
     await followUntil(client, 'c8', over(1));
-    await post('c8', 'the next turn', 'dev');
-    await followUntil(client, 'c8', over(2));
+    await talk('c8', 'the next turn', 'dev', 2);
     for (const conversation of ['c2', 'c3', 'c8']) {
       const { received, printed, sent } = await promptsOf(project, client, conversation, 'dev', state);
       expect(printed).toEqual(received);
@@ -249,23 +244,19 @@ describe('a coding agent in the team', () => {
     const failed = await followUntil(client, 'c4', over(1));
     expect(JSON.stringify(failed)).toContain('ended in the middle of a turn (it says: the key is [secret])');
     expect(JSON.stringify(failed)).not.toContain(KEY); // CODING-AGENTS-2
-    await post('c4', 'again', 'dev');
-    const entries = await followUntil(client, 'c4', over(2));
+    const entries = await talk('c4', 'again', 'dev', 2);
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
   itLong(
     'a turn that fails leaves a prompt that `explain` prints, and its message is told again in the session',
     async () => {
-      await post('c13', 'hello', 'dev');
-      await followUntil(client, 'c13', over(1));
-      await post('c13', 'crash', 'dev');
-      await followUntil(client, 'c13', over(2));
+      await talk('c13', 'hello', 'dev', 1);
+      await talk('c13', 'crash', 'dev', 2);
       const { received, printed, sent } = await promptsOf(project, client, 'c13', 'dev', state);
       expect(printed).toEqual(received);
       expect(sent).toEqual([true, true]);
-      await post('c13', 'again', 'dev');
-      await followUntil(client, 'c13', over(3));
+      await talk('c13', 'again', 'dev', 3);
       const again = await promptsOf(project, client, 'c13', 'dev', state);
       expect(again.printed).toEqual(again.received);
       expect(again.printed[2]).toMatch(/crash.*again/);
@@ -274,8 +265,7 @@ describe('a coding agent in the team', () => {
   );
 
   it('what its own model calls used and cost is in its answer, and leaves the estimate of views alone', async () => {
-    await post('c7', 'cost 0.25', 'dev');
-    const entries = await followUntil(client, 'c7', over(1));
+    const entries = await talk('c7', 'cost 0.25', 'dev', 1);
     const answer = entries.findLast((entry) => entry.type === 'message' && entry.role === 'assistant');
     const tokens = { inputTokens: 50_000, cachedInputTokens: 40_000, outputTokens: 700 };
     expect(answer).toMatchObject({ usage: { ...tokens, usd: 0.25, byAgent: true } });
@@ -285,16 +275,14 @@ describe('a coding agent in the team', () => {
   });
 
   it('an agent that is not signed in says so and what to do', async () => {
-    await post('c5', 'hello', 'odd');
-    const entries = await followUntil(client, 'c5', over(1));
+    const entries = await talk('c5', 'hello', 'odd', 1);
     expect(JSON.stringify(entries)).toMatch(
       /is not signed in\. Next step: sign in once as the user of this process/,
     );
   });
 
   it('a command that is missing is named, with what to do', async () => {
-    await post('c10', 'hello', 'gone');
-    const entries = await followUntil(client, 'c10', over(1));
+    const entries = await talk('c10', 'hello', 'gone', 1);
     expect(JSON.stringify(entries)).toMatch(
       /there is no program no-such-agent, or no folder .*Next step: install it, or name it by its whole path/,
     );

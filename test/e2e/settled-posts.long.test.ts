@@ -30,6 +30,15 @@ describe('posts that were settled in another store', () => {
   }
   /** Resolves when the daemon has answered a post that is newer than all others. */
   const caughtUp = () => say('newest', 'are you there?');
+  /** A daemon that settled a post of an unreadable conversation and one after it, and was killed. */
+  async function settleBehindStuck(): Promise<void> {
+    const first = await up('a');
+    await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
+    await publish('stuck', 'hello');
+    await say('one', 'hello');
+    await expect.poll(settled).toBe(2);
+    await first.kill9();
+  }
   const warning = (daemon: RunningDaemon) =>
     daemon
       .stderr()
@@ -169,12 +178,7 @@ describe('posts that were settled in another store', () => {
   }, 120_000);
 
   it('settled posts do not hide one whose conversation is unreadable: another data directory answers only that one', async () => {
-    const first = await up('a');
-    await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
-    await publish('stuck', 'hello');
-    await say('one', 'hello');
-    await expect.poll(settled).toBe(2);
-    await first.kill9();
+    await settleBehindStuck();
 
     const second = await up('b');
     await caughtUp();
@@ -184,12 +188,7 @@ describe('posts that were settled in another store', () => {
   }, 120_000);
 
   it('settled posts are no conversation that `parley rm` finds while an older post waits', async () => {
-    const first = await up('a');
-    await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
-    await publish('stuck', 'hello');
-    await say('one', 'hello');
-    await expect.poll(settled).toBe(2);
-    await first.kill9();
+    await settleBehindStuck();
 
     await mkdir(join(directory('b'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
     const second = await up('b');

@@ -86,19 +86,15 @@ describe.skipIf(!hasRegistry())('MCP conformance', () => {
 
   /** Not: arguments in headers, which are not sent, and a tool whose argument is its own schema. */
   it.each([
-    ...[
-      'request-metadata',
-      'http-standard-headers',
-      'sep-2322-client-request-state',
-      'json-schema-ref-no-deref',
-    ],
+    'request-metadata',
+    'http-standard-headers',
+    'sep-2322-client-request-state',
+    'json-schema-ref-no-deref',
     ...['auth/authorization-server-migration', 'auth/metadata-issuer-mismatch', 'auth/iss-normalized'],
-    ...[
-      'auth/iss-supported',
-      'auth/iss-not-advertised',
-      'auth/iss-supported-missing',
-      'auth/iss-wrong-issuer',
-    ],
+    'auth/iss-supported',
+    'auth/iss-not-advertised',
+    'auth/iss-supported-missing',
+    'auth/iss-wrong-issuer',
     ...['auth/iss-unexpected'],
   ])(
     'the client passes %s of revision 2026-07-28',

@@ -289,116 +289,79 @@ describe('a login at an MCP server', () => {
   });
 
   describe('is refused', () => {
-    const attacks: [string, (server: ProtectedMcp) => void, RegExp][] = [
-      [
-        'an authorization endpoint of javascript:',
-        (s) => Object.assign(s.metadata, { authorization_endpoint: 'javascript:alert(1)' }),
-        /javascript:|URL/,
-      ],
-      [
-        'an authorization endpoint of another kind',
-        (s) => Object.assign(s.metadata, { authorization_endpoint: 'file:///etc/passwd' }),
-        /neither https nor/,
-      ],
-      [
-        'an authorization endpoint without TLS',
-        (s) => Object.assign(s.metadata, { authorization_endpoint: 'http://93.184.216.34/authorize' }),
-        /neither https nor/,
-      ],
-      [
-        'an authorization endpoint at a private address',
-        (s) => Object.assign(s.metadata, { authorization_endpoint: 'https://10.0.0.1/authorize' }),
-        /no public address/,
-      ],
-      [
-        'a token endpoint at a link-local address',
-        (s) => Object.assign(s.metadata, { token_endpoint: 'https://169.254.169.254/token' }),
-        /no public address/,
-      ],
+    type Attack = (server: ProtectedMcp) => unknown;
+    const metadata =
+      (more: object): Attack =>
+      (s) =>
+        Object.assign(s.metadata, more);
+    const authorizes = (url: string) => metadata({ authorization_endpoint: url });
+    const tokensAt = (url: string) => metadata({ token_endpoint: url });
+    const resource =
+      (more: object): Attack =>
+      (s) =>
+        Object.assign(s.resource, more);
+    const loginAt = (url: string) => resource({ authorization_servers: [url] });
+    const redirect =
+      (more: object): Attack =>
+      (s) =>
+        Object.assign(s.redirect, more);
+    const onToken =
+      (answer: ProtectedMcp['onToken']): Attack =>
+      (s) =>
+        Object.assign(s, { onToken: answer });
+    const [PRIVATE, PLAIN, FOREIGN] = [
+      /no public address/,
+      /neither https nor/,
+      /not from the authorization server/,
+    ];
+    const attacks: [string, Attack, RegExp][] = [
+      ['an authorization endpoint of javascript:', authorizes('javascript:alert(1)'), /javascript:|URL/],
+      ['an authorization endpoint of another kind', authorizes('file:///etc/passwd'), PLAIN],
+      ['an authorization endpoint without TLS', authorizes('http://93.184.216.34/authorize'), PLAIN],
+      ['an authorization endpoint at a private address', authorizes('https://10.0.0.1/authorize'), PRIVATE],
+      ['a token endpoint at a link-local address', tokensAt('https://169.254.169.254/token'), PRIVATE],
       [
         'a registration endpoint at a mapped address',
-        (s) => Object.assign(s.metadata, { registration_endpoint: 'https://[::ffff:10.0.0.1]/r' }),
-        /no public address/,
+        metadata({ registration_endpoint: 'https://[::ffff:10.0.0.1]/r' }),
+        PRIVATE,
       ],
-      [
-        'a URL with a password',
-        (s) => Object.assign(s.metadata, { token_endpoint: 'https://a:b@93.184.216.34/token' }),
-        /has a password/,
-      ],
-      [
-        'an authorization server at a private address',
-        (s) => Object.assign(s.resource, { authorization_servers: ['https://192.168.0.1'] }),
-        /no public address/,
-      ],
-      [
-        'an authorization server without TLS',
-        (s) => Object.assign(s.resource, { authorization_servers: ['http://example.org'] }),
-        /neither https nor/,
-      ],
+      ['a URL with a password', tokensAt('https://a:b@93.184.216.34/token'), /has a password/],
+      ['an authorization server at a private address', loginAt('https://192.168.0.1'), PRIVATE],
+      ['an authorization server without TLS', loginAt('http://example.org'), PLAIN],
       [
         'metadata with the name of another issuer',
-        (s) => Object.assign(s.metadata, { issuer: 'https://honest.example' }),
+        metadata({ issuer: 'https://honest.example' }),
         /names another issuer/,
       ],
-      [
-        'metadata without PKCE',
-        (s) => Object.assign(s.metadata, { code_challenge_methods_supported: undefined }),
-        /PKCE/,
-      ],
-      [
-        'metadata with plain PKCE',
-        (s) => Object.assign(s.metadata, { code_challenge_methods_supported: ['plain'] }),
-        /PKCE/,
-      ],
+      ['metadata without PKCE', metadata({ code_challenge_methods_supported: undefined }), /PKCE/],
+      ['metadata with plain PKCE', metadata({ code_challenge_methods_supported: ['plain'] }), /PKCE/],
       [
         'a server that registers no clients',
-        (s) => Object.assign(s.metadata, { registration_endpoint: undefined }),
+        metadata({ registration_endpoint: undefined }),
         /registers no clients/,
       ],
-      [
-        'a resource of another server',
-        (s) => Object.assign(s.resource, { resource: 'https://other.example/mcp' }),
-        /does not match/,
-      ],
-      [
-        'a redirect of another issuer',
-        (s) => Object.assign(s.redirect, { iss: 'https://honest.example' }),
-        /not from the authorization server/,
-      ],
+      ['a resource of another server', resource({ resource: 'https://other.example/mcp' }), /does not match/],
+      ['a redirect of another issuer', redirect({ iss: 'https://honest.example' }), FOREIGN],
       [
         'a redirect without the issuer that was announced',
-        (s) => Object.assign(s.metadata, { authorization_response_iss_parameter_supported: true }),
-        /not from the authorization server/,
+        metadata({ authorization_response_iss_parameter_supported: true }),
+        FOREIGN,
       ],
-      ['a redirect without a code', (s) => Object.assign(s.redirect, { code: undefined }), /no code/],
+      ['a redirect without a code', redirect({ code: undefined }), /no code/],
       [
         'an error',
-        (s) =>
-          Object.assign(s.redirect, {
-            code: undefined,
-            error: 'access_denied',
-            error_description: 'not \u001b[31myou',
-          }),
+        redirect({ code: undefined, error: 'access_denied', error_description: 'not \u001b[31myou' }),
         /access_denied/,
       ],
-      [
-        'a code that the server does not take',
-        (s) => Object.assign(s.redirect, { code: 'stolen' }),
-        /failed/,
-      ],
+      ['a code that the server does not take', redirect({ code: 'stolen' }), /failed/],
       [
         'a token endpoint that answers too much',
-        (s) => {
-          s.onToken = (response) => void response.end('x'.repeat(2_000_000));
-        },
+        onToken((response) => void response.end('x'.repeat(2_000_000))),
         /1 MiB/,
       ],
       [
         'a token endpoint that redirects elsewhere',
-        (s) => {
-          s.onToken = (response) =>
-            void response.writeHead(307, { location: 'https://10.0.0.1/steal' }).end();
-        },
+        onToken((response) => void response.writeHead(307, { location: 'https://10.0.0.1/steal' }).end()),
         /HTTP 307/,
       ],
     ];

@@ -143,79 +143,36 @@ describe('an answer of a provider', () => {
 });
 
 describe('a refusal of the provider', () => {
-  const cases: [string, FakeReply, { code: string; retryable: boolean; afterMs?: number }, RegExp][] = [
-    [
-      '401',
-      { status: 401, body: { error: { message: `Incorrect API key: ${KEY}` } } },
-      { code: 'UNAUTHORIZED', retryable: false },
-      /apiKey of this model/,
-    ],
-    ['403', { status: 403, body: { error: 'no' } }, { code: 'UNAUTHORIZED', retryable: false }, /apiKey/],
-    [
-      '404',
-      { status: 404, body: { detail: 'Not Found' } },
-      { code: 'NOT_FOUND', retryable: false },
-      /Not Found.*baseURL and model/,
-    ],
-    [
-      '400',
-      { status: 400, body: { error: { message: 'bad temperature' } } },
-      { code: 'BAD_REQUEST', retryable: false },
-      /bad temperature/,
-    ],
-    [
-      '400 for length',
-      { status: 400, body: { error: { message: 'x', code: 'context_length_exceeded' } } },
-      { code: 'CONTEXT_TOO_LONG', retryable: false },
-      /contextTokens/,
-    ],
-    [
-      '429 with seconds',
-      { status: 429, headers: { 'retry-after': '7' } },
-      { code: 'RATE_LIMITED', retryable: true, afterMs: 7000 },
-      /429/,
-    ],
-    [
-      '429 with milliseconds',
-      { status: 429, headers: { 'retry-after-ms': '150', 'retry-after': '1' } },
-      { code: 'RATE_LIMITED', retryable: true, afterMs: 150 },
-      /429/,
-    ],
-    [
-      '429 of an empty account',
-      { status: 429, body: { error: { code: 'insufficient_quota', message: 'Pay.' } } },
-      { code: 'QUOTA_EXHAUSTED', retryable: false },
-      /credit/,
-    ],
-    ['408', { status: 408 }, { code: 'TIMEOUT', retryable: true }, /408/],
-    ['409', { status: 409 }, { code: 'PROVIDER_ERROR', retryable: true }, /409/],
-    ['425', { status: 425 }, { code: 'PROVIDER_ERROR', retryable: true }, /425/],
-    ['500', { status: 500, body: 'boom' }, { code: 'PROVIDER_ERROR', retryable: true }, /boom/],
-    [
-      '502 with a page',
-      { status: 502, body: '<html><head><title>Bad Gateway</title></head><body>…</body></html>' },
-      { code: 'PROVIDER_ERROR', retryable: true },
-      /an HTML page, “Bad Gateway”/,
-    ],
-    [
-      '503 that asks not to retry',
-      { status: 503, headers: { 'x-should-retry': 'false' } },
-      { code: 'PROVIDER_ERROR', retryable: false },
-      /503/,
-    ],
+  const PAGE = '<html><head><title>Bad Gateway</title></head><body>…</body></html>';
+  const told = (message: string, code?: string) => ({ error: { message, code } });
+  it.each<[string, FakeReply, code: string, retryable: boolean, RegExp, afterMs?: number]>([
+    ['401', { body: told(`Incorrect API key: ${KEY}`) }, 'UNAUTHORIZED', false, /apiKey of this model/],
+    ['403', { body: { error: 'no' } }, 'UNAUTHORIZED', false, /apiKey/],
+    ['404', { body: { detail: 'Not Found' } }, 'NOT_FOUND', false, /Not Found.*baseURL and model/],
+    ['400', { body: told('bad temperature') }, 'BAD_REQUEST', false, /bad temperature/],
+    ['400', { body: told('x', 'context_length_exceeded') }, 'CONTEXT_TOO_LONG', false, /contextTokens/],
+    ['429', { headers: { 'retry-after': '7' } }, 'RATE_LIMITED', true, /429/, 7000],
+    ['429', { headers: { 'retry-after-ms': '150', 'retry-after': '1' } }, 'RATE_LIMITED', true, /429/, 150],
+    ['429', { body: told('Pay.', 'insufficient_quota') }, 'QUOTA_EXHAUSTED', false, /credit/],
+    ['408', {}, 'TIMEOUT', true, /408/],
+    ['409', {}, 'PROVIDER_ERROR', true, /409/],
+    ['425', {}, 'PROVIDER_ERROR', true, /425/],
+    ['500', { body: 'boom' }, 'PROVIDER_ERROR', true, /boom/],
+    ['502', { body: PAGE }, 'PROVIDER_ERROR', true, /an HTML page, “Bad Gateway”/],
+    ['503', { headers: { 'x-should-retry': 'false' } }, 'PROVIDER_ERROR', false, /503/],
     [
       '529',
-      { status: 529, body: { error: { type: 'overloaded_error', message: 'Overloaded' } } },
-      { code: 'PROVIDER_ERROR', retryable: true },
+      { body: { error: { type: 'overloaded_error', message: 'Overloaded' } } },
+      'PROVIDER_ERROR',
+      true,
       /Overloaded/,
     ],
-  ];
-  it.each(cases)(
-    'the error %s is classified with whether it is retryable',
-    async (_, reply, expected, message) => {
-      const failure = failureOf((await ask([reply])).outcome);
-      expect(failure).toMatchObject(expected);
-      expect(failure.afterMs).toBe(expected.afterMs);
+  ])(
+    'the error %s with %j is %s, retryable: %s',
+    async (status, reply, code, retryable, message, afterMs) => {
+      const failure = failureOf((await ask([{ status: Number(status), ...reply }])).outcome);
+      expect(failure).toMatchObject({ code, retryable });
+      expect(failure.afterMs).toBe(afterMs);
       expect(failure.message).toMatch(message);
       expect(failure.message).not.toContain(KEY);
     },

@@ -201,17 +201,15 @@ describe('a protected path', () => {
 
   const cases = sampleOf([
     ...['config/agents/lead.md', 'config/agents/new.md', 'config/parley.yaml', 'CONFIG/parley.yaml'],
-    ...[
-      '.git/config',
-      '.git/hooks/pre-commit',
-      '.GIT/hooks/post-commit',
-      'docs/.env',
-      'docs/.env.local',
-      '.claude/settings.json',
-      '.cargo/config.toml',
-      'bare/HEAD',
-      '.npmrc',
-    ],
+    '.git/config',
+    '.git/hooks/pre-commit',
+    '.GIT/hooks/post-commit',
+    'docs/.env',
+    'docs/.env.local',
+    '.claude/settings.json',
+    '.cargo/config.toml',
+    'bare/HEAD',
+    '.npmrc',
     ...['.gitlab-ci.yml', '.bashrc', '.ssh/authorized_keys'],
   ]).map((path) => [path, write(path)] as const);
   it.each(cases)(
@@ -361,13 +359,11 @@ describe('a rule that allows a command', () => {
 
   const cases = sampleOf([
     ...['echo a; touch hacked', 'echo a\ntouch hacked', 'echo a && touch hacked', 'echo a | touch hacked'],
-    ...[
-      'echo a & touch hacked',
-      'echo $(touch hacked)',
-      'echo `touch hacked`',
-      'echo a >hacked',
-      'echo "$(id)"',
-    ],
+    'echo a & touch hacked',
+    'echo $(touch hacked)',
+    'echo `touch hacked`',
+    'echo a >hacked',
+    'echo "$(id)"',
     ...['echo a # b', 'echo *', 'echo $HOME', 'echo a\\\nb', 'echo ~', 'echo {a,b}', "echo 'a\nb'"],
   ]).map((command) => [command, shell(command)] as const);
   it.each(cases)('the rule for a command does not release %j', async (_, name) => {
@@ -398,21 +394,17 @@ describe('a rule that forbids a command', () => {
 
   const unseen = sampleOf([
     ...['$(echo touch) h', 't\\ouch h', 'eval "touch h"', '{ touch h; }', 'true\n! touch h', 'env touch h'],
-    ...[
-      'timeout 5 touch h',
-      'nohup nice touch h',
-      'echo h | xargs touch',
-      "sh -c 'touch h'",
-      'command touch h',
-    ],
+    'timeout 5 touch h',
+    'nohup nice touch h',
+    'echo h | xargs touch',
+    "sh -c 'touch h'",
+    'command touch h',
     ...["find . -maxdepth 0 -exec touch h ';'", "python3 -c 'open(1)'"],
     // Programs that no list names.
-    ...[
-      'setarch -R touch h',
-      'prlimit /usr/bin/touch h',
-      'choom -n 1 -- touch h',
-      "git -c alias.x='!touch h' x",
-    ],
+    'setarch -R touch h',
+    'prlimit /usr/bin/touch h',
+    'choom -n 1 -- touch h',
+    "git -c alias.x='!touch h' x",
   ]).map((command) => [command, arena.add(['shell', { command }])] as const);
   it.each(unseen)('the command %j cannot be parsed, so it needs an approval', async (_, name) => {
     const entries = await arena.run(name);
