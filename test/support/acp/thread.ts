@@ -102,7 +102,10 @@ export function threadFaults(entries: readonly Entry[], hasReport = true): strin
   const isApproved = ofType(entries, 'approval-requested').some((entry) =>
     entry.arguments?.includes('+hello'),
   );
-  if (!isApproved || (hasReport && !isReviewed)) faults.push('the difference was not shown');
+  if (!isApproved || (hasReport && !isReviewed)) {
+    const seen = entries.map(({ type, ...rest }) => `${type} ${JSON.stringify(rest).slice(0, 1_000)}`);
+    faults.push(`the difference was not shown:\n${seen.join('\n')}`);
+  }
   return faults;
 }
 
