@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { scriptedSettings } from '../support/project.ts';
+import { on } from '../support/route-rules.ts';
 import { message, openItem, sharedStage, textOf, write } from './support.ts';
 import { RULES } from './team.ts';
 
@@ -12,11 +13,8 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
   const refused = { code: 'UNAUTHORIZED', message: 'The key is wrong.' };
   const stage = sharedStage({
     script: [
-      { when: { last: '/use the key/' }, reply: { text: '', error: refused } },
-      {
-        when: { last: '/overdose/' },
-        reply: { text: '', error: { status: 400, message: 'Please rephrase it.' } },
-      },
+      on('/use the key/', { text: '', error: refused }),
+      on('/overdose/', { text: '', error: { status: 400, message: 'Please rephrase it.' } }),
       ...RULES,
     ],
   });

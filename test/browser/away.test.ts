@@ -1,16 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
+import { on } from '../support/route-rules.ts';
 import { inboxItem, message, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { RULES } from './team.ts';
 
 /** What the console shows and keeps while the daemon does not answer. */
 describe.skipIf(chromiumPath === null)('the console of a daemon that was killed', () => {
   const stage = sharedStage(() => {
-    const long = {
-      when: { last: '/at length/' },
-      reply: { text: `First ${'word '.repeat(600)}`, delayMs: 25 },
-    };
+    const long = on('/at length/', { text: `First ${'word '.repeat(600)}`, delayMs: 25 });
     return { script: [long, ...RULES] };
   }, /net::ERR_|status of 503/);
 

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { on } from '../support/route-rules.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { PNG } from '../support/uploaded-files.ts';
 import { sharedStage } from './support.ts';
@@ -10,7 +11,7 @@ import { RULES as TEAM_RULES } from './team.ts';
 
 const require = createRequire(import.meta.url);
 const RULES = [
-  { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
+  on('/^fail/', { text: '', error: { code: 'FAKE', message: 'It is broken.' } }),
   {
     when: { mode: 'run', agent: 'lead' },
     reply: { tool_calls: [{ name: 'complete_node', arguments: { outcome: 'planned', summary: 'A plan.' } }] },

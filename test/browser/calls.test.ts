@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { gate } from '../support/gate.ts';
 import { itLong } from '../support/long.ts';
+import { on } from '../support/route-rules.ts';
 import { hasLongTests } from '../support/runs.ts';
 import {
   clickAgain,
@@ -38,52 +39,34 @@ const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.
 const QA = '---\nname: Quinn\ndescription: tests\ntools: [ask]\n---\nYou test.';
 
 const SCRIPT = [
-  {
-    when: { last: '/^foreign/' },
-    reply: { tool_calls: [{ name: 'mcp__program__surroundings', arguments: FOREIGN }] },
-  },
-  {
-    when: { last: '/^long/' },
-    reply: calls(['shell', { command: `${'echo step\n'.repeat(60)}rm -rf /the/end` }]),
-  },
-  { when: { last: '/^book/' }, reply: calls(['mcp__program__book', {}]) },
-  { when: { last: '/^survey/' }, reply: calls(['mcp__program__survey', {}]) },
-  { when: { last: '/^sly/' }, reply: calls(['mcp__program__sly', {}]) },
-  { when: { last: '/^hurry/' }, reply: calls(['mcp__program__hurry', {}]) },
-  { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
-  {
-    when: { last: '/^three/' },
-    reply: calls(...['one', 'two', 'three'].map((word) => ['shell', { command: `echo ${word}` }] as const)),
-  },
-  { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 600' }]) },
-  { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
-  { when: { last: '/^mixed/' }, reply: calls(['fs_edit', { ...EDIT, all: true }]) },
-  {
-    when: { last: '/^overwrite/' },
-    reply: calls(['fs_write', { path: '@project/long.md', content: LONG.replace('line 30', 'thirty') }]),
-  },
-  {
-    when: { last: '/^terms/' },
-    reply: calls(['fs_write', { path: '@project/terms.md', content: 'net 60\n' }]),
-  },
-  { when: { last: '/^stale/' }, reply: calls(['fs_edit', { ...EDIT, find: 'four' }]) },
-  {
-    when: { last: '/^write/' },
-    reply: calls(['fs_write', { path: '@project/a.md', content: '# A\n\n\u202ehidden' }]),
-  },
-  { when: { last: '/^read/' }, reply: calls(['fs_read', { path: '@project/none.md' }]) },
-  { when: { last: '/^colours/' }, reply: calls(['fs_read', { path: '@project/colours.log' }]) },
-  {
-    when: { last: '/^shout/' },
-    reply: { text: 'So far so good', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } },
-  },
-  {
-    when: { last: '/^huge/' },
-    reply: { text: 'So far', error: { code: 'CONTEXT_STILL_TOO_LARGE', message: 'It is too large.' } },
-  },
-  { when: { last: '/^key/' }, reply: { text: '', error: { status: 401, message: 'No such key.' } } },
-  { when: { last: '/^slowly/' }, reply: { text: 'word '.repeat(400), delayMs: 25 } },
-  { when: { last: '/^continue/i' }, reply: { text: 'I am back.' } },
+  on('/^foreign/', { tool_calls: [{ name: 'mcp__program__surroundings', arguments: FOREIGN }] }),
+  on('/^long/', calls(['shell', { command: `${'echo step\n'.repeat(60)}rm -rf /the/end` }])),
+  on('/^book/', calls(['mcp__program__book', {}])),
+  on('/^survey/', calls(['mcp__program__survey', {}])),
+  on('/^sly/', calls(['mcp__program__sly', {}])),
+  on('/^hurry/', calls(['mcp__program__hurry', {}])),
+  on('/^shell/', calls(['shell', { command: COMMAND }])),
+  on(
+    '/^three/',
+    calls(...['one', 'two', 'three'].map((word) => ['shell', { command: `echo ${word}` }] as const)),
+  ),
+  on('/^sleep/', calls(['shell', { command: 'sleep 600' }])),
+  on('/^edit/', calls(['fs_edit', EDIT])),
+  on('/^mixed/', calls(['fs_edit', { ...EDIT, all: true }])),
+  on(
+    '/^overwrite/',
+    calls(['fs_write', { path: '@project/long.md', content: LONG.replace('line 30', 'thirty') }]),
+  ),
+  on('/^terms/', calls(['fs_write', { path: '@project/terms.md', content: 'net 60\n' }])),
+  on('/^stale/', calls(['fs_edit', { ...EDIT, find: 'four' }])),
+  on('/^write/', calls(['fs_write', { path: '@project/a.md', content: '# A\n\n\u202ehidden' }])),
+  on('/^read/', calls(['fs_read', { path: '@project/none.md' }])),
+  on('/^colours/', calls(['fs_read', { path: '@project/colours.log' }])),
+  on('/^shout/', { text: 'So far so good', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } }),
+  on('/^huge/', { text: 'So far', error: { code: 'CONTEXT_STILL_TOO_LARGE', message: 'It is too large.' } }),
+  on('/^key/', { text: '', error: { status: 401, message: 'No such key.' } }),
+  on('/^slowly/', { text: 'word '.repeat(400), delayMs: 25 }),
+  on('/^continue/i', { text: 'I am back.' }),
   { when: { agent: 'dev', last: '/^@dev ask/' }, reply: calls(['ask', { question: 'Which one?' }]) },
   { when: { agent: 'qa', last: '/^@qa ask/' }, reply: calls(['ask', { question: 'Which browser?' }]) },
   { reply: { text: 'Noted: {{last}}' } },

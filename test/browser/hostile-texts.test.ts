@@ -7,6 +7,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
+import { on } from '../support/route-rules.ts';
 import { message, sharedStage, write } from './support.ts';
 import { calls } from './team.ts';
 
@@ -58,16 +59,13 @@ async function listen(): Promise<{ server: Server; at: string; asked: string[] }
 function scriptOf(all: string) {
   const path = `@project/${inline(all).replaceAll('/', '\u2215').slice(0, 150)}.md`;
   return [
-    { when: { last: '/^say it/' }, reply: { text: all } },
-    { when: { last: '/^write it/' }, reply: calls(['fs_write', { path, content: all }]) },
-    { when: { last: '/^ask it/' }, reply: calls(['ask', { question: all, options: [all, 'no'] }]) },
-    { when: { last: '/^call it/' }, reply: calls([inline(all), { [all]: all }]) },
-    { when: { last: '/^fail it/' }, reply: { text: all, error: { code: 'MODEL_ERROR', message: all } } },
+    on('/^say it/', { text: all }),
+    on('/^write it/', calls(['fs_write', { path, content: all }])),
+    on('/^ask it/', calls(['ask', { question: all, options: [all, 'no'] }])),
+    on('/^call it/', calls([inline(all), { [all]: all }])),
+    on('/^fail it/', { text: all, error: { code: 'MODEL_ERROR', message: all } }),
     { when: { agent: 'lead', last: '/^hand it/' }, reply: calls(['handoff', { to: 'dev', summary: all }]) },
-    {
-      when: { agent: 'lead', last: '/^delegate it/' },
-      reply: calls(['delegate', { to: 'dev', request: all }]),
-    },
+    on('/^delegate it/', calls(['delegate', { to: 'dev', request: all }]), { agent: 'lead' }),
     { when: { agent: 'dev' }, reply: { text: all } },
     { reply: { text: 'noted' } },
   ];

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
+import { on } from '../support/route-rules.ts';
 import {
   centreOf,
   clickAgain,
@@ -16,35 +17,23 @@ import {
 import { RULES as TEAM_RULES } from './team.ts';
 
 const RULES = [
-  {
-    when: { last: '/^fail/' },
-    reply: { text: '', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } },
-  },
-  { when: { last: '/^Continue/' }, reply: { text: 'I am back.' } },
-  {
-    when: { last: '/^ask many/' },
-    reply: {
-      tool_calls: Array.from({ length: 31 }, (_, at) => ({
-        name: 'ask',
-        arguments: { question: `Question ${at + 1}?` },
-      })),
-    },
-  },
-  {
-    when: { last: '/^tell and write/' },
-    reply: {
-      text: 'I **keep** the note, as you asked.',
-      tool_calls: [{ name: 'fs_write', arguments: { path: '@project/told.md', content: 'x' } }],
-    },
-  },
-  {
-    when: { last: '/^write both/' },
-    reply: {
-      tool_calls: ['one', 'two'].map((name) => ({
-        ...{ name: 'fs_write', arguments: { path: `@project/${name}.md`, content: 'x' } },
-      })),
-    },
-  },
+  on('/^fail/', { text: '', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } }),
+  on('/^Continue/', { text: 'I am back.' }),
+  on('/^ask many/', {
+    tool_calls: Array.from({ length: 31 }, (_, at) => ({
+      name: 'ask',
+      arguments: { question: `Question ${at + 1}?` },
+    })),
+  }),
+  on('/^tell and write/', {
+    text: 'I **keep** the note, as you asked.',
+    tool_calls: [{ name: 'fs_write', arguments: { path: '@project/told.md', content: 'x' } }],
+  }),
+  on('/^write both/', {
+    tool_calls: ['one', 'two'].map((name) => ({
+      ...{ name: 'fs_write', arguments: { path: `@project/${name}.md`, content: 'x' } },
+    })),
+  }),
   ...TEAM_RULES,
 ];
 

@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
+import { on } from '../support/route-rules.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { inboxItem, message, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { RULES } from './team.ts';
@@ -14,13 +15,10 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
   const stage = sharedStage(
     {
       script: [
-        { when: { last: '/two files/' }, reply: { tool_calls: WRITES.slice(0, 2) } },
-        { when: { last: '/three files/' }, reply: { tool_calls: WRITES } },
-        { when: { last: '/long one/' }, reply: { tool_calls: [LONG] } },
-        {
-          when: { last: '/break it/' },
-          reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } },
-        },
+        on('/two files/', { tool_calls: WRITES.slice(0, 2) }),
+        on('/three files/', { tool_calls: WRITES }),
+        on('/long one/', { tool_calls: [LONG] }),
+        on('/break it/', { text: '', error: { code: 'FAKE', message: 'It is broken.' } }),
         ...RULES,
       ],
     },

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { on } from '../support/route-rules.ts';
 import { message, sharedStage } from './support.ts';
 
 /** The pictures of the documents: `PARLEY_LONG=1 PARLEY_WRITE_PICTURES=1 npx vitest run --project browser test/browser/pictures.long.test.ts` */
@@ -16,9 +17,9 @@ const AGENTS = {
 };
 const call = (name: string, given: object) => ({ name, arguments: given });
 const SCRIPT = [
-  {
-    when: { agent: 'planner', last: '/^Build a link/' },
-    reply: {
+  on(
+    '/^Build a link/',
+    {
       text: 'I ask both before I plan.',
       tool_calls: [
         call('delegate', {
@@ -28,15 +29,14 @@ const SCRIPT = [
         call('delegate', { to: 'tester', request: 'What must never break? Answer in one sentence.' }),
       ],
     },
-  },
-  {
-    when: { agent: 'developer', last: '/link shortener need/' },
-    reply: { text: 'A table with two columns and three routes. A day of work.', delayMs: 60 },
-  },
-  {
-    when: { agent: 'tester', last: '/never break/' },
-    reply: { text: 'A link that once worked.', delayMs: 60 },
-  },
+    { agent: 'planner' },
+  ),
+  on(
+    '/link shortener need/',
+    { text: 'A table with two columns and three routes. A day of work.', delayMs: 60 },
+    { agent: 'developer' },
+  ),
+  on('/never break/', { text: 'A link that once worked.', delayMs: 60 }, { agent: 'tester' }),
   {
     when: { agent: 'planner', tool: 'delegate' },
     reply: {
@@ -49,38 +49,27 @@ const SCRIPT = [
       ],
     },
   },
-  {
-    when: { agent: 'developer', last: '/survive a move/' },
-    reply: {
+  on(
+    '/survive a move/',
+    {
       text: 'The table and the routes are there:\n\n```sql\ncreate table links (slug text primary key, target text not null);\n```\n\nNext comes the test that moves a target.',
       delayMs: 20,
     },
-  },
-  {
-    when: { last: '/release/' },
-    reply: {
-      tool_calls: [
-        call('ask', { question: 'Which day is best for the release?', options: ['Tuesday', 'Thursday'] }),
-      ],
-    },
-  },
-  {
-    when: { last: '/notes/' },
-    reply: {
-      text: 'I add the decision.',
-      tool_calls: [
-        call('fs_write', { path: '@project/notes.md', content: '# Notes\n\nLinks never expire.\n' }),
-      ],
-    },
-  },
-  {
-    when: { last: '/price/' },
-    reply: { text: '', error: { code: 'UNREACHABLE', message: 'The provider does not answer.' } },
-  },
-  {
-    when: { last: '/What can/' },
-    reply: { text: 'I plan, Developer builds, and Tester breaks things on purpose.' },
-  },
+    { agent: 'developer' },
+  ),
+  on('/release/', {
+    tool_calls: [
+      call('ask', { question: 'Which day is best for the release?', options: ['Tuesday', 'Thursday'] }),
+    ],
+  }),
+  on('/notes/', {
+    text: 'I add the decision.',
+    tool_calls: [
+      call('fs_write', { path: '@project/notes.md', content: '# Notes\n\nLinks never expire.\n' }),
+    ],
+  }),
+  on('/price/', { text: '', error: { code: 'UNREACHABLE', message: 'The provider does not answer.' } }),
+  on('/What can/', { text: 'I plan, Developer builds, and Tester breaks things on purpose.' }),
   { reply: { text: 'It is noted: {{last}}' } },
 ];
 const POSTS = [

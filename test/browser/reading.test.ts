@@ -6,6 +6,7 @@ import { chromiumPath } from '../support/browser.ts';
 import { startCountingProxy } from '../support/counting-proxy.ts';
 import { itLong } from '../support/long.ts';
 import type { Project } from '../support/project.ts';
+import { on } from '../support/route-rules.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
 import { AGENTS, RULES as TEAM_RULES } from './team.ts';
@@ -38,24 +39,15 @@ async function importOld(project: Project): Promise<void> {
 }
 
 const RULES = [
-  {
-    when: { last: '/^grow/' },
-    reply: {
-      text: `The first paragraph stays.\n\nThe second one ${'grows word by word '.repeat(16)}until **its end**.\n\n- a list`,
-      delayMs: 25,
-    },
-  },
-  {
-    when: { last: '/^signs/' },
-    reply: {
-      text: '\u001b[31mred\u001b[0m words\n\nשלום עולם\n\nan \u202eoverride\n\n```js\nconst a = "\u2066b";\n```\n\n| a |\n|-|\n| 1 |',
-    },
-  },
-  {
-    when: { last: '/^two codes/' },
-    reply: { text: '\u001b[0m```\necho shown\n\u001b[0m```\n\n~~~\necho other\n~~~' },
-  },
-  { when: { last: '/^hebrew/' }, reply: { text: 'שלום עולם\n\n- אחד\n\n> שתיים\n\n```js\nlet a = 1;\n```' } },
+  on('/^grow/', {
+    text: `The first paragraph stays.\n\nThe second one ${'grows word by word '.repeat(16)}until **its end**.\n\n- a list`,
+    delayMs: 25,
+  }),
+  on('/^signs/', {
+    text: '\u001b[31mred\u001b[0m words\n\nשלום עולם\n\nan \u202eoverride\n\n```js\nconst a = "\u2066b";\n```\n\n| a |\n|-|\n| 1 |',
+  }),
+  on('/^two codes/', { text: '\u001b[0m```\necho shown\n\u001b[0m```\n\n~~~\necho other\n~~~' }),
+  on('/^hebrew/', { text: 'שלום עולם\n\n- אחד\n\n> שתיים\n\n```js\nlet a = 1;\n```' }),
   ...TEAM_RULES,
 ];
 

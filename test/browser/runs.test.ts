@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
+import { on } from '../support/route-rules.ts';
 import { sharedStage, textOf } from './support.ts';
 
 const complete = (outcome: string, summary: string) => ({
@@ -33,10 +34,11 @@ nodes:
   join: { agent: joiner, after: [text, picture], brief: Join both., outcomes: { joined: end } }
 `;
 const RULES = [
-  {
-    when: { mode: 'run', agent: 'editor', last: '/break it/' },
-    reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } },
-  },
+  on(
+    '/break it/',
+    { text: '', error: { code: 'FAKE', message: 'It is broken.' } },
+    { mode: 'run', agent: 'editor' },
+  ),
   { when: { mode: 'run', agent: 'starter' }, reply: complete('begun', 'A text and a picture.') },
   { when: { mode: 'run', agent: 'author' }, reply: complete('written', 'The text is short.') },
   {
@@ -45,10 +47,7 @@ const RULES = [
   },
   { when: { mode: 'run', agent: 'painter' }, reply: complete('painted', 'The picture is red.') },
   { when: { mode: 'run', agent: 'joiner' }, reply: complete('joined', 'Both fit.') },
-  {
-    when: { mode: 'run', agent: 'editor', last: '/drop it/' },
-    reply: complete('dropped', 'Nothing is known.'),
-  },
+  on('/drop it/', complete('dropped', 'Nothing is known.'), { mode: 'run', agent: 'editor' }),
   {
     when: { mode: 'run', agent: 'editor', n: 0 },
     reply: { tool_calls: [{ name: 'ask', arguments: { question: 'Which shop?' } }] },

@@ -4,6 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
+import { on } from '../support/route-rules.ts';
 import { inboxItem, message, PHONE, sharedStage, textOf, textsCut, write } from './support.ts';
 import { AGENTS, RULES } from './team.ts';
 
@@ -23,24 +24,15 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     files: { 'workflows/small.yaml': WORKFLOW },
     script: [
       { when: { mode: 'run', agent: 'lead' }, reply: calls('ask', { question: 'Which plan?' }) },
-      {
-        when: { last: '/^long/' },
-        reply: calls('shell', { command: `${'echo step\n'.repeat(60)}rm /the/end` }),
-      },
-      {
-        when: { last: '/^overwrite/' },
-        reply: calls('fs_write', { path: '@project/plan.md', content: 'two\n' }),
-      },
-      {
-        when: { last: '/^sixty/' },
-        reply: {
-          tool_calls: ['first', 'second', 'third'].map((name) => ({
-            name: 'fs_write',
-            arguments: { path: `@project/${name}.md`, content: 'a line\n'.repeat(60) },
-          })),
-        },
-      },
-      { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
+      on('/^long/', calls('shell', { command: `${'echo step\n'.repeat(60)}rm /the/end` })),
+      on('/^overwrite/', calls('fs_write', { path: '@project/plan.md', content: 'two\n' })),
+      on('/^sixty/', {
+        tool_calls: ['first', 'second', 'third'].map((name) => ({
+          name: 'fs_write',
+          arguments: { path: `@project/${name}.md`, content: 'a line\n'.repeat(60) },
+        })),
+      }),
+      on('/^fail/', { text: '', error: { code: 'FAKE', message: 'It is broken.' } }),
       ...RULES,
     ],
     before: async ({ root }) => {

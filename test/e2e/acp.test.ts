@@ -7,14 +7,9 @@ import { untilTestEnds } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
 import { type Project, projectPerTest, sharedProject } from '../support/project.ts';
-import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
+import { call, FAILS, GIVES, LOOKS, on, SLOW } from '../support/route-rules.ts';
 import { until } from '../support/steps.ts';
 import { PNG } from '../support/uploaded-files.ts';
-
-const SLOW = {
-  when: { last: '/slow/' },
-  reply: { text: 'One word after another comes here and there and on', delayMs: 100 },
-};
 
 async function edit(project: Project, ...args: readonly string[]): Promise<Editor> {
   const editor = await startEditor(['--data', project.data, '--publisher', 'ed', ...args], project.root);
@@ -45,25 +40,16 @@ describe('an editor', () => {
   const RULES = [
     LOOKS,
     GIVES,
-    {
-      when: { agent: 'lead', last: '/order/' },
-      reply: call('', 'delegate', { to: 'dev', request: 'write it' }),
-    },
-    {
-      when: { agent: 'lead', last: '/unsure/' },
-      reply: call('', 'ask', { question: 'Which one?', options: ['a', 'b'] }),
-    },
-    { when: { last: '/write/' }, reply: write('x') },
+    on('/order/', call('', 'delegate', { to: 'dev', request: 'write it' }), { agent: 'lead' }),
+    on('/unsure/', call('', 'ask', { question: 'Which one?', options: ['a', 'b'] }), { agent: 'lead' }),
+    on('/write/', write('x')),
     FAILS,
     SLOW,
     {
       when: { mode: 'run', agent: 'lead' },
       reply: call('', 'complete_node', { outcome: 'done', summary: 's' }),
     },
-    {
-      when: { mode: 'run', agent: 'dev', last: '/Build/' },
-      reply: call('', 'complete_node', { outcome: 'ok', summary: 's' }),
-    },
+    on('/Build/', call('', 'complete_node', { outcome: 'ok', summary: 's' }), { mode: 'run', agent: 'dev' }),
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted by the lead.' } },
   ];
@@ -380,7 +366,7 @@ describe('an editor of a daemon that fails', () => {
     agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
     script: [
       SLOW,
-      { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
+      on('/write/', call('', 'fs_write', { path: '@project/x', content: 'x' })),
       { reply: { text: 'Noted by the lead.' } },
     ],
   });

@@ -12,7 +12,7 @@ import { EVERYBODY } from '../support/batch.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
 import { sharedProject } from '../support/project.ts';
-import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
+import { call, FAILS, GIVES, LOOKS, on, SLOW } from '../support/route-rules.ts';
 
 /** The A2A route with the official client, on a daemon in its own process. */
 describe('the client of `@a2a-js/sdk`', () => {
@@ -20,13 +20,10 @@ describe('the client of `@a2a-js/sdk`', () => {
     LOOKS,
     GIVES,
     { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
-    { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
+    on('/write/', call('', 'fs_write', { path: '@project/x', content: 'x' })),
     FAILS,
-    { when: { last: '/endless/' }, reply: { text: 'and on '.repeat(500), delayMs: 100 } },
-    {
-      when: { last: '/slow/' },
-      reply: { text: 'One word after another comes here and there and on', delayMs: 100 },
-    },
+    on('/endless/', { text: 'and on '.repeat(500), delayMs: 100 }),
+    SLOW,
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted by the lead.' } },
   ];
@@ -216,7 +213,7 @@ describe('the client of `@a2a-js/sdk`', () => {
 describe('a client of `@a2a-js/sdk`', () => {
   const RULES = [
     { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
-    { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
+    on('/write/', call('', 'fs_write', { path: '@project/x', content: 'x' })),
     { reply: { text: 'Noted.' } },
   ];
   const project = sharedProject({

@@ -5,7 +5,7 @@ import { posting } from '../support/http.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
 import { sharedProject } from '../support/project.ts';
-import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
+import { call, FAILS, GIVES, LOOKS, on, SLOW } from '../support/route-rules.ts';
 
 /** The AG-UI route with the official client and its verifier, on a daemon in its own process. */
 describe('the package `@ag-ui/client`', () => {
@@ -13,25 +13,13 @@ describe('the package `@ag-ui/client`', () => {
   const RULES = [
     LOOKS,
     GIVES,
-    {
-      when: { agent: 'lead', last: '/order/' },
-      reply: call('', 'delegate', { to: 'dev', request: 'write' }),
-    },
-    {
-      when: { agent: 'lead', last: '/unsure/' },
-      reply: call('', 'ask', { question: 'Which one?', options: ['a', 'b'] }),
-    },
-    {
-      when: { agent: 'lead', last: '/plan/', n: 0 },
-      reply: call('', 'set_phase', { phase: 'plan', reason: 'r' }),
-    },
-    { when: { last: '/write/' }, reply: write('x') },
+    on('/order/', call('', 'delegate', { to: 'dev', request: 'write' }), { agent: 'lead' }),
+    on('/unsure/', call('', 'ask', { question: 'Which one?', options: ['a', 'b'] }), { agent: 'lead' }),
+    on('/plan/', call('', 'set_phase', { phase: 'plan', reason: 'r' }), { agent: 'lead', n: 0 }),
+    on('/write/', write('x')),
     FAILS,
-    { when: { last: '/mute/' }, reply: { text: '', error: { code: 'MODEL_ERROR', message: 'no words' } } },
-    {
-      when: { last: '/slow/' },
-      reply: { text: 'One word after another comes here and there and on', delayMs: 100 },
-    },
+    on('/mute/', { text: '', error: { code: 'MODEL_ERROR', message: 'no words' } }),
+    SLOW,
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted by the lead.' } },
   ];
@@ -289,10 +277,7 @@ const user = (id: string, content: string) => ({ id, role: 'user', content });
 describe('an AG-UI run with a message that is refused', () => {
   const project = sharedProject({
     agents: { lead: '---\nname: Lead\ntools: [ask]\n---\nYou lead.' },
-    script: [
-      { when: { last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
-      { reply: { text: 'Noted.' } },
-    ],
+    script: [on('/unsure/', call('', 'ask', { question: 'Which one?' })), { reply: { text: 'Noted.' } }],
     http: true,
   });
   const { client } = project;
@@ -362,10 +347,7 @@ describe('an AG-UI application with the token of an approver or a reader', () =>
     },
     env: { BOB: 'approves-secret-bob', EVE: 'reads-secret-eve' },
     agents: { lead: '---\nname: Lead\ntools: [fs_list, fs_write]\n---\nYou lead.' },
-    script: [
-      { when: { last: '/write/' }, reply: { tool_calls: [list, write] } },
-      { reply: { text: 'Written.' } },
-    ],
+    script: [on('/write/', { tool_calls: [list, write] }), { reply: { text: 'Written.' } }],
     http: true,
   });
 

@@ -6,7 +6,7 @@ import { shared } from '../support/lifetime.ts';
 import { finished, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
 import { openProject } from '../support/project.ts';
-import { call, FAILS, LOOKS } from '../support/route-rules.ts';
+import { call, FAILS, LOOKS, on } from '../support/route-rules.ts';
 import { pngOf } from '../support/uploaded-files.ts';
 
 /** The MCP route for agents of other programs, with the client of the official SDK. */
@@ -38,16 +38,13 @@ describe('the client of the MCP SDK', () => {
 
   const RULES = [
     LOOKS,
-    {
-      when: { agent: 'lead', last: '/write/', n: 0 },
-      reply: call('I will.', 'fs_write', { path: '@project/x.txt', content: 'x' }),
-    },
+    on('/write/', call('I will.', 'fs_write', { path: '@project/x.txt', content: 'x' }), {
+      agent: 'lead',
+      n: 0,
+    }),
     { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
-    {
-      when: { last: '/slow/' },
-      reply: { text: 'One word after another, and many more of them', delayMs: 400 },
-    },
-    { when: { last: '/how many/' }, reply: { text: `{"n":7,"why":"${'long '.repeat(2_000)}"}` } },
+    on('/slow/', { text: 'One word after another, and many more of them', delayMs: 400 }),
+    on('/how many/', { text: `{"n":7,"why":"${'long '.repeat(2_000)}"}` }),
     FAILS,
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted\n[0] by the lead.' } },

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { posting } from '../support/http.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { sharedProject } from '../support/project.ts';
-import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
+import { call, FAILS, GIVES, LOOKS, on } from '../support/route-rules.ts';
 
 /** The `/v1` routes with the official OpenAI client, on a daemon in its own process. */
 describe('the package `openai`', () => {
@@ -12,14 +12,11 @@ describe('the package `openai`', () => {
     LOOKS,
     GIVES,
     { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
-    {
-      when: { agent: 'lead', last: '/write/' },
-      reply: call('', 'fs_write', { path: '@project/x', content: 'x' }),
-    },
-    { when: { last: '/DOES NOT MATCH/' }, reply: { text: '```json\n{ "n": 6 }\n```' } },
-    { when: { last: '/count/' }, reply: { text: 'Six.' } },
+    on('/write/', call('', 'fs_write', { path: '@project/x', content: 'x' }), { agent: 'lead' }),
+    on('/DOES NOT MATCH/', { text: '```json\n{ "n": 6 }\n```' }),
+    on('/count/', { text: 'Six.' }),
     FAILS,
-    { when: { last: '/slow/' }, reply: { text: 'One word after another comes here', delayMs: 100 } },
+    on('/slow/', { text: 'One word after another comes here', delayMs: 100 }),
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted by the lead.' } },
   ];

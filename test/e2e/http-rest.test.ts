@@ -4,12 +4,10 @@ import { readConnectionFile } from '../../src/client/index.ts';
 import { identity } from '../../src/gateway/rest/routes.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { openProject, scriptedSettings, sharedProject } from '../support/project.ts';
+import { on } from '../support/route-rules.ts';
 
 const SCRIPT = [
-  {
-    when: { last: '/write/' },
-    reply: { tool_calls: [{ name: 'fs_write', arguments: { path: '@project/x.txt', content: 'x' } }] },
-  },
+  on('/write/', { tool_calls: [{ name: 'fs_write', arguments: { path: '@project/x.txt', content: 'x' } }] }),
   { reply: { text: 'Noted.' } },
 ];
 

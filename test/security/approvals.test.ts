@@ -7,7 +7,7 @@ import { runCommand } from '../support/in-process.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
-import { call } from '../support/route-rules.ts';
+import { call, on } from '../support/route-rules.ts';
 import { type Guarded, startGuarded } from '../support/server-users.ts';
 
 /**
@@ -43,19 +43,10 @@ function start(approvals?: object): Promise<Guarded> {
   const reply = (file: string) => call('', 'shell', { command: `touch ${file}` });
   const rules = [
     { when: { agent: 'dev', last: '/passed on/' }, reply: reply('ran') },
-    {
-      when: { agent: 'lead', last: '/pass on/' },
-      reply: call('', 'delegate', { to: 'dev', request: 'passed on' }),
-    },
-    {
-      when: { agent: 'lead', last: '/hand over/' },
-      reply: call('', 'handoff', { to: 'dev', summary: 'passed on' }),
-    },
+    on('/pass on/', call('', 'delegate', { to: 'dev', request: 'passed on' }), { agent: 'lead' }),
+    on('/hand over/', call('', 'handoff', { to: 'dev', summary: 'passed on' }), { agent: 'lead' }),
     { when: { agent: 'lead', last: '/ask me/' }, reply: call('', 'ask', { question: 'What?' }) },
-    {
-      when: { agent: 'lead', last: '/slowly/' },
-      reply: { ...call('', 'fs_list', { path: '@project/' }), delayMs: 1_500 },
-    },
+    on('/slowly/', { ...call('', 'fs_list', { path: '@project/' }), delayMs: 1_500 }, { agent: 'lead' }),
     { when: { agent: 'lead', last: '/instead/' }, reply: reply('another') },
     { when: { agent: 'lead', last: '/make another/' }, reply: reply('another') },
     { when: { agent: 'lead', last: '/make/' }, reply: reply('ran') },

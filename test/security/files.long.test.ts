@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { openProject, type Project } from '../support/project.ts';
+import { on } from '../support/route-rules.ts';
 
 /** Another user of this machine reads files of Parley, locks them, or changes the configuration. */
 
@@ -21,10 +22,7 @@ beforeEach(async () => {
     await openProject({
       agents: { lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list]\n---\nYou lead.' },
       script: [
-        {
-          when: { last: '/list the files/' },
-          reply: { tool_calls: [{ name: 'fs_list', arguments: { path: '@project' } }] },
-        },
+        on('/list the files/', { tool_calls: [{ name: 'fs_list', arguments: { path: '@project' } }] }),
         { reply: { text: 'Done.' } },
       ],
     }),

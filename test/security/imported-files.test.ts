@@ -6,6 +6,7 @@ import type { ParleyClient } from '../../src/client/index.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf } from '../support/log.ts';
 import { openProject, type RunningDaemon } from '../support/project.ts';
+import { on } from '../support/route-rules.ts';
 import { until } from '../support/steps.ts';
 
 /** A file from a stranger that is imported, next to a conversation in which a call waits for an approval. */
@@ -29,10 +30,7 @@ describe('a forged file that an operator imports', () => {
       settings: { tools: { project: 'project' }, approvals: { ownRequests: true } },
       agents: { lead: '---\nname: Lena\ndescription: leads\ntools: [shell]\n---\nYou lead.' },
       script: [
-        {
-          when: { last: '/^go/' },
-          reply: { tool_calls: [{ name: 'shell', arguments: { command: 'touch victim' } }] },
-        },
+        on('/^go/', { tool_calls: [{ name: 'shell', arguments: { command: 'touch victim' } }] }),
         { reply: { text: 'Noted.' } },
       ],
     }),

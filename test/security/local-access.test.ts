@@ -11,6 +11,7 @@ import { shared } from '../support/lifetime.ts';
 import { followUntil, turnsEnded } from '../support/log.ts';
 import { itLong } from '../support/long.ts';
 import { openProject, type RunningDaemon, scriptedSettings } from '../support/project.ts';
+import { on } from '../support/route-rules.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
@@ -270,10 +271,7 @@ describe.skipIf(!hasContainer)('a daemon where the system has no mount namespace
       files: {
         'script.yaml': {
           rules: [
-            {
-              when: { last: 'attack' },
-              reply: { tool_calls: [{ name: 'shell', arguments: { command: 'sh attack.sh' } }] },
-            },
+            on('attack', { tool_calls: [{ name: 'shell', arguments: { command: 'sh attack.sh' } }] }),
             { reply: { text: 'I tried.' } },
           ],
         },
