@@ -61,34 +61,33 @@ const visit = (link: string) => () => go(link);
 /** `isOffered`: absent, it is. */
 type Offer = Command & { readonly isOffered?: boolean };
 
+function offer(name: string, words: string, run: () => unknown, isOffered = true): Offer {
+  return { name, words, run, isOffered };
+}
+
 const offered = (all: readonly Offer[]): readonly Command[] => all.filter((one) => one.isOffered !== false);
 
 export const commands = computed(() => [...ofConversation(), ...offered(everywhere()), ...KEYS_ONLY]);
 
 export const actionOf = (key: string) => commands.value.find(({ keys }) => keys === key)?.run;
 
+function takeBack(): void {
+  const { undo } = notice.value ?? {};
+  notice.value = null;
+  undo?.();
+}
+const switchSingleKeys = () => allowSingleKeys(!hasSingleKeys.value);
+const chooseFiles = () => document.querySelector<HTMLElement>('.composer input[type="file"]')?.click();
+
 function everywhere(): Offer[] {
   const hasField = mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page);
   const isOutside = route.value.page !== 'conversation';
   const { undo, text } = notice.value ?? {};
   return [
-    {
-      name: `Undo (${text})`,
-      words: 'take back',
-      run: () => {
-        notice.value = null;
-        undo?.();
-      },
-      isOffered: Boolean(undo),
-    },
+    offer(`Undo (${text})`, 'take back', takeBack, Boolean(undo)),
     { name: 'New conversation', keys: 'n', run: visit(linkTo.new), isOffered: mayPost.value },
     { name: 'Write a message', keys: 'c', run: () => focusOn('composer'), isOffered: hasField },
-    {
-      name: 'Add files to the message…',
-      words: 'attach upload picture',
-      run: () => document.querySelector<HTMLElement>('.composer input[type="file"]')?.click(),
-      isOffered: hasField,
-    },
+    offer('Add files to the message…', 'attach upload picture', chooseFiles, hasField),
     { name: 'Inbox', words: 'approvals questions failed', keys: 'i', run: () => enterPage(linkTo.inbox) },
     { name: 'Team and system', words: 'agents models health', keys: 's', run: visit(linkTo.system) },
     { name: 'Turns', words: 'table cost tools export csv', run: visit(linkTo.turns) },
@@ -101,23 +100,11 @@ function everywhere(): Offer[] {
       },
       isOffered: isOutside && isOperator.value,
     })),
-    ...THEMES.map((one) => ({
-      name: `Theme: ${one}`,
-      words: 'look colours',
-      run: () => chooseTheme(one),
-      isOffered: one !== theme.value,
-    })),
-    {
-      name: `Turn single-key shortcuts ${hasSingleKeys.value ? 'off' : 'on'}`,
-      words: 'keys',
-      run: () => allowSingleKeys(!hasSingleKeys.value),
-    },
-    {
-      name: 'Sign out',
-      words: 'log out leave',
-      run: () => leaveSession(),
-      isOffered: identity.value?.isSession === true,
-    },
+    ...THEMES.map((one) =>
+      offer(`Theme: ${one}`, 'look colours', () => chooseTheme(one), one !== theme.value),
+    ),
+    offer(`Turn single-key shortcuts ${hasSingleKeys.value ? 'off' : 'on'}`, 'keys', switchSingleKeys),
+    offer('Sign out', 'log out leave', leaveSession, identity.value?.isSession === true),
   ];
 }
 
@@ -128,21 +115,14 @@ function ofConversation(): readonly Command[] {
   const { id } = at;
   const [view, link] =
     at.view === 'thread' ? ['Timeline', linkTo.timeline(id)] : ['Thread', linkTo.conversation(id)];
+  const organize = () => (organized.value = id);
+  const isInList = rows.value.some((one) => one.id === id);
   return offered([
     ...(isOperator.value ? steering(id) : []),
     ...ofEntry(id),
     { name: view, words: 'lanes', keys: 't', run: visit(link) },
-    ...DOWNLOADS.map(({ format, label }) => ({
-      name: label,
-      words: 'export',
-      run: () => download(id, format),
-    })),
-    {
-      name: 'Rename, pin, archive, mark or delete this conversation…',
-      words: 'title unread',
-      run: () => (organized.value = id),
-      isOffered: rows.value.some((one) => one.id === id),
-    },
+    ...DOWNLOADS.map(({ format, label }) => offer(label, 'export', () => download(id, format))),
+    offer('Rename, pin, archive, mark or delete this conversation…', 'title unread', organize, isInList),
   ]);
 }
 
@@ -150,21 +130,16 @@ function steering(id: string): Offer[] {
   const thread = opened.value?.thread;
   if (!thread) return [];
   const { phase, mode } = thread.floor;
-  const step = (name: string, words: string, action: () => Promise<unknown>, isOffered = true): Offer => ({
-    name,
-    words,
-    run: () => attempt(action),
-    isOffered,
-  });
+  const step = (name: string, words: string, action: () => Promise<unknown>, isOffered = true) =>
+    offer(name, words, () => attempt(action), isOffered);
   return [
     step('Resume all agents', 'continue', () => requests.resume(id, sender()), thread.isStopped),
     step('Stop all agents', 'halt abort', () => requests.stop(id, sender()), !isWhollyStopped(thread)),
-    ...team.value.map(({ slug }) => {
-      const [name, verb] = thread.stateOf(slug).isStopped
-        ? (['Resume', 'resume'] as const)
-        : (['Stop', 'stop'] as const);
-      return step(`${name} ${nameOf(slug)}`, slug, () => requests[verb](id, { agent: slug, ...sender() }));
-    }),
+    ...team.value.map(({ slug: agent }) =>
+      thread.stateOf(agent).isStopped
+        ? step(`Resume ${nameOf(agent)}`, agent, () => requests.resume(id, { agent, ...sender() }))
+        : step(`Stop ${nameOf(agent)}`, agent, () => requests.stop(id, { agent, ...sender() })),
+    ),
     ...team.value.map(({ slug: agent }) =>
       step(`Give the floor to ${nameOf(agent)}`, agent, () =>
         requests.mode(id, { mode: 'agent', agent, ...sender() }),

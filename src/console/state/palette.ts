@@ -89,7 +89,7 @@ function best<T>(all: readonly T[], fitting: (one: T) => number, most?: number):
 function fittingCommands(text: string): Choice[] {
   const at = route.value;
   const search = { name: 'Search this conversation', keys: 'Ctrl+F, ⌘F' };
-  const here = at.page === 'conversation' ? [{ ...search, run: () => openPalette(onlyIn(at.id)) }] : [];
+  const here = at.page === 'conversation' ? [{ ...search, run: () => openPalette(`in:${at.id} `) }] : [];
   const fit = ({ name, words = '' }: Command) => 2 * fitOf(text, name) || fitOf(text, `${name} ${words}`);
   return best<Command>([...commands.value, ...here, ...ofButtons()], fit)
     .sort((one, other) => Number(!one.run) - Number(!other.run)) // Enter runs the first
@@ -131,12 +131,9 @@ export function openCommands(): void {
   chosen.value = -1; // who reads the keys and presses Enter does nothing
 }
 
-export const onlyIn = (conversation: string): string => `in:${conversation} `;
-
-/** What was typed when a message was opened. */
+/** What was typed when a message was opened: a search in its conversation goes on with that. */
 let searched = '';
 
-/** A search in a conversation goes on with the words whose message was opened. */
 export function openPalette(text = ''): void {
   batch(() => {
     typed.value = text !== '' && searched.startsWith(text) ? searched : text;
@@ -149,13 +146,11 @@ export function openPalette(text = ''): void {
 export function choose(choice: Choice): void {
   if (choice.kind === 'command' && !choice.command.run) return;
   isPaletteOpen.value = false;
+  if (choice.kind === 'message') searched = typed.value;
   if (choice.kind === 'command') return void setTimeout(() => choice.command.run?.()); // the dialog gives the focus back first
   if (choice.kind === 'conversation') openToWrite(choice.id);
   else if (choice.kind === 'agent') writeNew(() => writeTo(choice.slug));
-  else {
-    searched = typed.value;
-    showEntry(choice.hit.conversation, choice.hit.index);
-  }
+  else showEntry(choice.hit.conversation, choice.hit.index);
 }
 
 /** Asks the daemon for messages while the palette is open. Runs until the returned function is called. */

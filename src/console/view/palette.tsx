@@ -44,13 +44,11 @@ export function Palette() {
   );
 }
 
-/** What is searched; the words after it are selected, to be written over. */
-const SCOPE = /^(?:>|in:\S+ )/;
-
 function Search() {
   const found = choices.value;
   const field = useRef<HTMLInputElement>(null);
-  useLayoutEffect(() => field.current?.setSelectionRange(SCOPE.exec(typed.peek())?.[0].length ?? 0, 999), []);
+  const scope = /^(?:>|in:\S+ )/.exec(typed.value)?.[0] ?? ''; // what follows is selected, to be written over
+  useLayoutEffect(() => field.current?.setSelectionRange(scope.length, typed.value.length), []);
   const at = Math.min(chosen.value, found.length - 1);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return; // KEYS-2

@@ -15,11 +15,9 @@ import { BackLink, SharedId, TableHead, When } from './parts/parts.tsx';
 
 /** A table of the turns of all conversations. Each row opens "why?" of the turn's newest answer. */
 
-type Filters = Readonly<
-  Record<'agent' | 'outcome' | 'rated' | 'since' | 'model' | 'tool' | 'conversation', string>
->;
+type Filters = Readonly<typeof NONE>;
 
-const NONE: Filters = { agent: '', outcome: '', rated: '', since: '', model: '', tool: '', conversation: '' };
+const NONE = { agent: '', outcome: '', rated: '', since: '', model: '', tool: '', conversation: '' };
 /** As the thread calls it. */
 const wordOf = (outcome: TurnRow['outcome']) => (outcome === 'aborted' ? 'stopped' : outcome);
 const OUTCOMES: readonly (readonly [value: string, text: string])[] = [
@@ -34,11 +32,7 @@ const SINCE = [
   ['7', 'Last 7 days'],
   ['30', 'Last 30 days'],
 ] as const;
-const RATED = [
-  ['', 'Rated or not'],
-  ['up', 'Rated up'],
-  ['down', 'Rated down'],
-] as const;
+const RATED = Object.entries({ '': 'Rated or not', up: 'Rated up', down: 'Rated down' });
 const TEXTS = { model: 'Model', tool: 'Tool', conversation: 'Conversation' } as const;
 /** The values that each text filter offers, with a label. */
 const OFFERED: Readonly<Record<keyof typeof TEXTS, () => (readonly [text: string, label?: string])[]>> = {

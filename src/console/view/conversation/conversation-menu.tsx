@@ -4,7 +4,7 @@ import { withoutAnsi } from '../../model/format.ts';
 import { DOWNLOADS, download } from '../../state/commands.ts';
 import { forgetRow, rows } from '../../state/conversations.ts';
 import { isNew, label, markRead, markUnread, organized, pin, pins } from '../../state/list.ts';
-import { onlyIn, openPalette } from '../../state/palette.ts';
+import { openPalette } from '../../state/palette.ts';
 import { go, linkTo, route } from '../../state/route.ts';
 import { attempt, isOperator, notice } from '../../state/session.ts';
 import { Button, Confirm, closing, Dialog, Menu, onSubmit, onText } from '../parts/controls.tsx';
@@ -90,7 +90,7 @@ function Actions({ id, then, isRenaming = false }: ActionsProps) {
           )}
         </>
       )}
-      <Button onClick={then(() => openPalette(onlyIn(id)))}>Search this conversation</Button>
+      <Button onClick={then(() => openPalette(`in:${id} `))}>Search this conversation</Button>
       {DOWNLOADS.map(({ format, label: text }) => (
         <Button key={format} onClick={then(() => download(id, format))}>
           {text}
