@@ -89,8 +89,8 @@ export async function begin(daemon: GatewayPort, input: RunInput, by: Beginner):
   const given = resultsIn(tail, input);
   const posts = notInLog(tail, given.length > 0 ? input.posts : [...input.posts, ...input.again], by);
   if (posts.length > 0) requireRole(by.identity, 'post');
-  const unposted = known.filter((id) => !posts.some((post) => post.id === id));
-  const lost = (isNew: boolean) => (isNew && unposted.length > 0 ? [EARLIER_MESSAGES] : []);
+  const hasEarlier = known.length > 0 && !posts.some(({ id }) => id === known[0]);
+  const lost = (isNew: boolean) => (isNew && hasEarlier ? [EARLIER_MESSAGES] : []);
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
     if (resume.length + given.length + posts.length === 0) {
       const start = { progress: null, before: length, from: length };

@@ -304,6 +304,22 @@ describe('the routes of AG-UI and A2A', () => {
     expect(await unusedOf()).toBe(null);
   });
 
+  it('a run that repeats the first message of a thread reports no message after it as unused', async () => {
+    const { url, daemon } = await start();
+    const [first] = daemon.append('demo', 'Hello');
+    Object.assign(first ?? {}, { id: 'u1', author: { kind: 'person', id: 'http', name: 'http' } });
+    const answers = daemon.answer;
+    daemon.answer = async (request) =>
+      request.endpoint === 'post'
+        ? { ok: true, body: { index: 0, agents: ['pm'], duplicate: true } }
+        : answers(request);
+    const messages = [said, { id: 'a1', role: 'assistant', content: 'Hi!' }];
+    const answer = await post(`${url}/ag-ui/pm`, { ...run, messages });
+    await answer.body?.cancel();
+    expect(daemon.asked.map(({ endpoint }) => endpoint)).toContain('post');
+    expect(answer.headers.get('x-parley-unused')).toBe(null);
+  });
+
   it('a request for an unknown agent is not found', async () => {
     const { url } = await start();
     expect((await post(`${url}/ag-ui/nobody`, run)).status).toBe(404);
