@@ -8,6 +8,7 @@ import { CodingAgent } from '../../src/acp/index.ts';
 import { DENIED, fileLine, toolError } from '../../src/conversation/index.ts';
 import { findType } from '../../src/daemon/files/files.ts';
 import { ParleyError, sleep } from '../../src/kernel/index.ts';
+import { errorWith } from '../support/error-with.ts';
 import { newFolder } from '../support/lifetime.ts';
 import { itLong } from '../support/long.ts';
 import { hasLongTests } from '../support/runs.ts';
@@ -465,12 +466,9 @@ describe('a coding agent', () => {
       void promptCount(folder, 2).then(() => stopped.abort.abort(new Error('stopped')));
       await Promise.all([
         expect(stopping).rejects.toThrow('stopped'),
-        expect(other).rejects.toMatchObject({
-          code: 'ACP_AGENT_ENDED',
-          message: expect.stringMatching(
-            /did not stop a turn of another conversation.*Next step: post again/,
-          ),
-        }),
+        expect(other).rejects.toMatchObject(
+          errorWith('ACP_AGENT_ENDED', /did not stop a turn of another conversation.*Next step: post again/),
+        ),
       ]);
       const next = turnOf('hello', { conversation: 'c2', turnId: 't3' });
       expect((await agent.handle(next.turn)).content).toMatch(/I was told/);
@@ -581,22 +579,21 @@ describe('a coding agent', () => {
       ...{ command: ['sh', '-c', 'exec <&-; sleep 0.2; echo it is wrong >&2'], directory: '/tmp' },
       ...{ env: { PATH: process.env.PATH ?? '' }, idleSeconds: 5, files: memoryStore() },
     });
-    await expect(agent.handle(turnOf('x').turn)).rejects.toMatchObject({
-      code: 'ACP_NOT_STARTED',
-      message: expect.stringMatching(
+    await expect(agent.handle(turnOf('x').turn)).rejects.toMatchObject(
+      errorWith(
+        'ACP_NOT_STARTED',
         /connection closed \(it says: it is wrong\)\. Next step: run the command by hand/,
       ),
-    });
+    );
   });
 
   it('a command that is missing is named', async () => {
     const agent = new CodingAgent({
       ...{ command: ['no-such-agent'], directory: '/tmp', env: {}, idleSeconds: 5, files: memoryStore() },
     });
-    await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({
-      code: 'ACP_NOT_STARTED',
-      message: expect.stringMatching(/there is no program no-such-agent.*Next step: install it/),
-    });
+    await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject(
+      errorWith('ACP_NOT_STARTED', /there is no program no-such-agent.*Next step: install it/),
+    );
   });
 });
 

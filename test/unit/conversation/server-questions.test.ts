@@ -7,6 +7,7 @@ import {
   pendingApprovals,
   type ServerAsks,
 } from '../../../src/conversation/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { kinds } from './team-core.ts';
 import { ToolCore } from './tool-core.ts';
 
@@ -145,13 +146,11 @@ describe('a question of the server of a running call', () => {
   it('an approval without an answer sends none that no person gave: it is refused with the fields and an example', () => {
     const core = asked();
     expect(core.answerApprovalId(idOf(core), 'approve').reply).toMatchObject({
-      refusal: {
-        code: 'INVALID_ARGUMENTS',
-        message: expect.stringMatching(
-          /^no answer is given: .*asks “Which.*\n {2}day \(ISO date, required\)\n/su,
-        ),
-        hint: expect.stringContaining('approve with arguments such as {"day":"","seats":2}, or deny'),
-      },
+      refusal: errorWith(
+        'INVALID_ARGUMENTS',
+        /^no answer is given: .*asks “Which.*\n {2}day \(ISO date, required\)\n/su,
+        'approve with arguments such as {"day":"","seats":2}, or deny',
+      ),
     });
     expect(core.pending()).toEqual(['risky']);
     const confirmed = asked('risky', { ...ASKS, schema: { type: 'object' } });
