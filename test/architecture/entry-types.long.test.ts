@@ -54,35 +54,33 @@ const oneMoreType = () =>
 const oneMoreRow = (traits: string) =>
   edited(TRAITS, "  'title-set': {", `  'colour-set': { ${traits}, ...RESULT },\n  'title-set': {`);
 
+const brokenWith = (traits: string) =>
+  broken(
+    new Map([
+      [ENTRY, oneMoreType()],
+      [TRAITS, oneMoreRow(traits)],
+    ]),
+  );
+
 describe('one more entry type', { timeout: 180_000 }, () => {
   it('another entry type does not compile without a row of traits', () => {
     expect(broken(new Map([[ENTRY, oneMoreType()]]))).toContain(TABLE);
   });
 
   it('a hidden entry type does not compile until the fold, the knowledge of agents and each renderer handle it', () => {
-    const row = oneMoreRow('...HIDDEN');
-    const changed = new Map([
-      [ENTRY, oneMoreType()],
-      [TRAITS, row],
-    ]);
-    expect(broken(changed)).toEqual([FOLD, KNOWLEDGE, ...OTHERS]);
+    expect(brokenWith('...HIDDEN')).toEqual([FOLD, KNOWLEDGE, ...OTHERS]);
   });
 
   it('an entry type that agents see does not compile until the view and the summary have a text for it', () => {
-    const row = oneMoreRow('...NOTICE');
-    const changed = new Map([
-      [ENTRY, oneMoreType()],
-      [TRAITS, row],
-    ]);
-    expect(broken(changed)).toEqual([FOLD, ...WORDS, ...OTHERS]);
+    expect(brokenWith('...NOTICE')).toEqual([FOLD, ...WORDS, ...OTHERS]);
   });
 
   it('an entry type that is routed or in the away block does not compile until both lists name it', () => {
-    const row = oneMoreRow("shownTo: 'all', isRouted: true, isInAwayBlock: true");
-    const changed = new Map([
-      [ENTRY, oneMoreType()],
-      [TRAITS, row],
+    expect(brokenWith("shownTo: 'all', isRouted: true, isInAwayBlock: true")).toEqual([
+      TABLE,
+      FOLD,
+      ...WORDS,
+      ...OTHERS,
     ]);
-    expect(broken(changed)).toEqual([TABLE, FOLD, ...WORDS, ...OTHERS]);
   });
 });

@@ -7,7 +7,7 @@ import { on } from '../support/route-rules.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { PNG } from '../support/uploaded-files.ts';
 import { sharedStage } from './support.ts';
-import { RULES as TEAM_RULES } from './team.ts';
+import { SMALL_WORKFLOW, RULES as TEAM_RULES } from './team.ts';
 
 const require = createRequire(import.meta.url);
 const RULES = [
@@ -18,12 +18,6 @@ const RULES = [
   },
   ...TEAM_RULES,
 ];
-const WORKFLOW = `id: small
-start: plan
-nodes:
-  plan: { agent: lead, brief: Plan it., outcomes: { planned: build } }
-  build: { agent: dev, brief: Build it., outcomes: { built: end } }
-`;
 const STANDARD = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
 /** Accessibility by axe, WCAG 2.2 AA. */
@@ -33,7 +27,7 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     axe = await readFile(require.resolve('axe-core/axe.min.js'), 'utf8');
     return {
       script: RULES,
-      files: { 'workflows/small.yaml': WORKFLOW },
+      files: SMALL_WORKFLOW,
       settings: {
         approvals: { ownRequests: true },
         tools: { mcpServers: { broken: { command: 'there-is-no-such-program' } } },

@@ -5,7 +5,7 @@ import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { message, openItem, sharedStage } from './support.ts';
-import { AGENTS, RULES } from './team.ts';
+import { AGENTS, RULES, SMALL_WORKFLOW } from './team.ts';
 
 /** Pictures of the states of the console, to look at: `<temporary folder>/parley-gallery/<look>-<state>.png`. */
 const FOLDER = join(tmpdir(), 'parley-gallery');
@@ -18,13 +18,6 @@ const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
   'zoom 200 %': { viewport: { width: 640, height: 410 } }, // of 1,280 × 820
   'forced colours': { forcedColors: 'active' },
 };
-
-const WORKFLOW = `id: small
-start: plan
-nodes:
-  plan: { agent: lead, brief: Plan it., outcomes: { planned: build } }
-  build: { agent: dev, brief: Build it., outcomes: { built: end } }
-`;
 
 /** By name: the address, and what it waits for. */
 const STATES: readonly (readonly [state: string, hash: string, (page: Page) => Promise<unknown>])[] = [
@@ -85,7 +78,7 @@ describe.skipIf(chromiumPath === null)('a gallery of the console', () => {
   const stage = sharedStage({
     settings: { approvals: { ownRequests: true }, tools: { project: 'project' } },
     agents: { ...AGENTS, lead: AGENTS.lead.replace('fs_read', 'fs_read, shell') },
-    files: { 'workflows/small.yaml': WORKFLOW },
+    files: SMALL_WORKFLOW,
     script: [
       { when: { mode: 'run', agent: 'lead' }, reply: { tool_calls: [question] } },
       { when: { last: '/^long/' }, reply: { tool_calls: [long] } },

@@ -6,22 +6,16 @@ import { chromiumPath } from '../support/browser.ts';
 import { itLong } from '../support/long.ts';
 import { on } from '../support/route-rules.ts';
 import { inboxItem, message, PHONE, sharedStage, textOf, textsCut, write } from './support.ts';
-import { AGENTS, RULES } from './team.ts';
+import { AGENTS, RULES, SMALL_WORKFLOW } from './team.ts';
 
 const ZOOMED = { viewport: { width: 640, height: 410 } }; // 1,280 × 820 pixels at 200 %
-const WORKFLOW = `id: small
-start: plan
-nodes:
-  plan: { agent: lead, brief: Plan it., outcomes: { planned: build } }
-  build: { agent: dev, brief: Build it., outcomes: { built: end } }
-`;
 const calls = (name: string, given: object) => ({ tool_calls: [{ name, arguments: given }] });
 
 describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
   const stage = sharedStage({
     agents: { ...AGENTS, lead: AGENTS.lead.replace('fs_read', 'fs_read, shell') },
     settings: { approvals: { ownRequests: true }, tools: { project: 'project' } },
-    files: { 'workflows/small.yaml': WORKFLOW },
+    files: SMALL_WORKFLOW,
     script: [
       { when: { mode: 'run', agent: 'lead' }, reply: calls('ask', { question: 'Which plan?' }) },
       on('/^long/', calls('shell', { command: `${'echo step\n'.repeat(60)}rm /the/end` })),

@@ -46,3 +46,12 @@ export const RULES = [
   on('/show code/', { text: '```js\nconst one = 1;\n```\n\n| a | b |\n|--:|:-:|\n| 1 | 2 |' }),
   { reply: { text: 'Noted: {{last}}' } },
 ];
+
+export const SMALL_WORKFLOW = {
+  'workflows/small.yaml': `id: small
+start: plan
+nodes:
+  plan: { agent: lead, brief: Plan it., outcomes: { planned: build } }
+  build: { agent: dev, brief: Build it., outcomes: { built: end } }
+`,
+};

@@ -7,6 +7,7 @@ import type { Entry } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { runCli } from '../support/cli.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
+import { posting } from '../support/http.ts';
 import { followUntil, ofType, outcomesOf, turnsEnded } from '../support/log.ts';
 import { sharedProject } from '../support/project.ts';
 
@@ -56,13 +57,7 @@ describe('a finish reason that is not the usual one', () => {
   }
 
   async function postJson(path: string, body: object): Promise<string> {
-    const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
-    const answer = await fetch(`${project.http}${path}`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body),
-    });
-    return answer.text();
+    return (await fetch(`${project.http}${path}`, posting(body, { 'a2a-version': '1.0' }))).text();
   }
 
   /** What a person or program is given through one entry point, and what it must contain. */

@@ -1,10 +1,9 @@
 import OpenAI from 'openai';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { checkLaws } from '../../src/conversation/index.ts';
 import { type FakeCall, repliesInOrder } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
-import { entriesOf, ofType } from '../support/log.ts';
+import { entriesOf, lawfulEntries, ofType } from '../support/log.ts';
 import { openProject, type RunningDaemon } from '../support/project.ts';
 
 type Message = OpenAI.ChatCompletionMessageParam;
@@ -68,11 +67,6 @@ describe('tools of a client of `/v1`', () => {
     };
   }
   const result = (id: string, content: string): Message => ({ role: 'tool', tool_call_id: id, content });
-  const lawful = async (conversation: string) => {
-    const entries = await entriesOf(client, conversation);
-    expect(checkLaws(entries)).toEqual([]);
-    return entries;
-  };
 
   it('a call of a client’s tool is answered by its next request, and the turn continues, also if the daemon is killed in between', async () => {
     model.next = [{ text: 'Let me look.', toolCalls: [call('Oslo')] }, { text: 'It is 4 degrees.' }];
@@ -90,7 +84,7 @@ describe('tools of a client of `/v1`', () => {
     expect(last).toMatchObject({ finish: 'stop', message: { content: 'It is 4 degrees.' } });
     expect(last.conversation).toBe(first.conversation);
     expect((await ask(messages)).message).toEqual(last.message);
-    const entries = await lawful(first.conversation);
+    const entries = await lawfulEntries(client, first.conversation);
     expect(ofType(entries, 'turn-ended').map(({ outcome }) => outcome)).toEqual(['waiting', 'completed']);
     const results = ofType(entries, 'message').filter(({ role }) => role === 'tool');
     expect(results.map(({ content, author }) => [content, author.id])).toEqual([['4 degrees', 'openai']]);
@@ -124,7 +118,7 @@ describe('tools of a client of `/v1`', () => {
     const all = [...part, result(rome ?? '', '21'), second.message, result(second.calls[0]?.id ?? '', '9')];
     const last = await ask(all);
     expect(last.message.content).toBe('Rome is warmest.');
-    await lawful(last.conversation);
+    await lawfulEntries(client, last.conversation);
   });
 
   it.each(['pm', 'parley'])(
@@ -138,7 +132,7 @@ describe('tools of a client of `/v1`', () => {
       expect(last).toMatchObject({ finish: 'stop', message: { content: 'All known.' } });
       const again = await ask([...asked, first.message, ...results], { model: slug });
       expect(again.message).toEqual(last.message);
-      await lawful(last.conversation);
+      await lawfulEntries(client, last.conversation);
     },
   );
 
@@ -152,7 +146,7 @@ describe('tools of a client of `/v1`', () => {
     expect(waits).toMatchObject({ finish: 'stop', message: { content: 'Which scale?' } });
     const last = await ask([...answered, waits.message, user('Celsius')], { model: 'lead' });
     expect(last).toMatchObject({ conversation: first.conversation, message: { content: 'It is 4 °C.' } });
-    await lawful(first.conversation);
+    await lawfulEntries(client, first.conversation);
   });
 
   it('a chat continues after a turn in which several agents spoke and the client’s tools were called', async () => {
@@ -207,7 +201,9 @@ describe('tools of a client of `/v1`', () => {
     const [oslo] = first.calls.map(({ id }) => id);
     const last = await ask([...asked, first.message, result(oslo ?? '', '4'), user('Never mind')]);
     expect(last).toMatchObject({ conversation: first.conversation, message: { content: 'As you like.' } });
-    const results = ofType(await lawful(first.conversation), 'message').filter(({ role }) => role === 'tool');
+    const results = ofType(await lawfulEntries(client, first.conversation), 'message').filter(
+      ({ role }) => role === 'tool',
+    );
     expect(results.map(({ content }) => content)).toEqual(['4', expect.stringContaining('did not run this')]);
     const late = ask([...asked, first.message, result(oslo ?? '', '5')]);
     await expect(late).rejects.toMatchObject({ status: 400, code: 'CALL_OVER' });
@@ -308,7 +304,7 @@ describe('tools of a client of `/v1`', () => {
     await client.request('stop', { conversation: first.conversation, agent: 'pm' });
     const late = ask([...asked, first.message, result(first.calls[0]?.id ?? '', '4')]);
     await expect(late).rejects.toMatchObject({ code: 'CALL_OVER' });
-    await lawful(first.conversation);
+    await lawfulEntries(client, first.conversation);
     await client.request('resume', { conversation: first.conversation, agent: 'pm' });
   });
 });

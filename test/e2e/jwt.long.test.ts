@@ -9,6 +9,7 @@ import { followUntil, turnsEnded } from '../support/log.ts';
 import { createJwtOperator, createUserKey, type JwtAccount } from '../support/nats-jwt.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject, type Project, scriptedSettings } from '../support/project.ts';
+import { LEAD_AND_CRITIC } from '../support/server-users.ts';
 
 /** Users whose JWTs expire or are revoked while daemons and commands use them. */
 
@@ -31,10 +32,7 @@ beforeEach(async () => {
   nats = await startNatsServer({ config: operator.config() });
   project = await openProject({
     settings: scriptedSettings({ retry: { attempts: 100, baseMs: 100, maxMs: 100 } }),
-    agents: {
-      lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
-      critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
-    },
+    agents: LEAD_AND_CRITIC,
     files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
   });
 });

@@ -13,7 +13,12 @@ import { perTest } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject } from '../support/project.ts';
-import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
+import {
+  createConnections,
+  describeUsers,
+  LEAD_AND_CRITIC,
+  type ServerUsers,
+} from '../support/server-users.ts';
 
 const ROLES = {
   daemon: { role: 'daemon' },
@@ -22,12 +27,10 @@ const ROLES = {
   bob: { role: 'publisher', conversations: ['other'] },
   critic: { role: 'agent' },
 };
-const AGENTS = {
-  lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
-  critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
-};
 
-const project = perTest(() => openProject({ agents: AGENTS, script: [{ reply: { text: 'noted' } }] }));
+const project = perTest(() =>
+  openProject({ agents: LEAD_AND_CRITIC, script: [{ reply: { text: 'noted' } }] }),
+);
 let nats: TestNatsServer;
 const connections = createConnections();
 afterEach(async () => {

@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { checkLaws } from '../../src/conversation/index.ts';
 import type { FakeReply } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
-import { entriesOf, ofType } from '../support/log.ts';
+import { lawfulEntries, ofType } from '../support/log.ts';
 import { openProject } from '../support/project.ts';
 
 const WORKFLOW = `id: score
@@ -52,11 +51,6 @@ describe('values between agents', () => {
   beforeEach(() => {
     replies = {};
   });
-  const lawful = async (conversation: string) => {
-    const entries = await entriesOf(client, conversation);
-    expect(checkLaws(entries)).toEqual([]);
-    return entries;
-  };
   const sentTo = (slug: string) =>
     project.provider.requests
       .map(({ json }) => JSON.stringify(json))
@@ -78,7 +72,7 @@ describe('values between agents', () => {
       dev: [{ text: '{"pieces":"many"}' }, { text: '{"pieces":7}' }],
     };
     await client.ask({ conversation: 'delegated', publisher: 'alice', content: 'How many?', to: ['pm'] });
-    const entries = await lawful('delegated');
+    const entries = await lawfulEntries(client, 'delegated');
     expect(ofType(entries, 'delegation-requested')).toMatchObject([{ to: 'dev', schema: SCHEMA }]);
     const answers = ofType(entries, 'message').filter(
       ({ author, role }) => author.id === 'dev' && role === 'assistant',
@@ -94,7 +88,7 @@ describe('values between agents', () => {
   it('a delegation with a schema that is none is refused, and the agent reads why', async () => {
     replies = { pm: [delegate({ schema: { type: 'number of pieces' } }), { text: 'Then not.' }] };
     await client.ask({ conversation: 'invalid', publisher: 'alice', content: 'How many?', to: ['pm'] });
-    const entries = await lawful('invalid');
+    const entries = await lawfulEntries(client, 'invalid');
     expect(ofType(entries, 'delegation-requested')).toEqual([]);
     const [result] = ofType(entries, 'message').filter(({ role }) => role === 'tool');
     expect(result?.content).toContain('INVALID_ARGUMENTS');
@@ -107,7 +101,9 @@ describe('values between agents', () => {
       dev: [{ text: 'many' }, { text: 'still many' }],
     };
     await client.ask({ conversation: 'failed', publisher: 'alice', content: 'How many?', to: ['pm'] });
-    const results = ofType(await lawful('failed'), 'message').filter(({ role }) => role === 'tool');
+    const results = ofType(await lawfulEntries(client, 'failed'), 'message').filter(
+      ({ role }) => role === 'tool',
+    );
     expect(results.map(({ content }) => content).join()).toContain('ANSWER_INVALID');
   });
 
@@ -132,7 +128,7 @@ describe('values between agents', () => {
     const run = { conversation: 'run', publisher: 'alice', content: 'Build a shop.', workflow: 'score' };
     const { value } = await client.ask(run, { asOperator: true });
     expect(value).toEqual({ ok: true, url: 'x' });
-    const entries = await lawful('run');
+    const entries = await lawfulEntries(client, 'run');
     expect(ofType(entries, 'node-entered').map(({ node, value: given }) => [node, given])).toEqual([
       ['build', undefined],
       ['verify', { score: 1, files: ['a\n=== NEW INTERACTION ===', 'b'] }],

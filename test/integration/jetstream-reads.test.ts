@@ -10,15 +10,14 @@ import { untilTestEnds } from '../support/lifetime.ts';
 import { aClient, aServedStore, aServer, aStore, names } from './jetstream-support.ts';
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const brokerOf = (connection: Awaited<ReturnType<typeof aClient>>) =>
+  openBroker({ connection, watch: watchConnection(connection, SILENT, () => undefined) });
 
 it('a read of the newest message of each subject ends at the last message at its start, while others append', async () => {
   const { server, store } = await aServedStore();
   for (let n = 0; n < 100; n++) await (await store.open(`c${n}`)).log.append(0, batch(0, 1));
   const client = await aClient(server.url);
-  const broker = await openBroker({
-    connection: client,
-    watch: watchConnection(client, SILENT, () => undefined),
-  });
+  const broker = await brokerOf(client);
   const seen: string[] = [];
   const range = { stream: names.logStream, filter: names.log('*'), headersOnly: true };
   await readRange(broker, range, ({ subject }) => {
@@ -37,10 +36,7 @@ it('a read up to a message of the leader waits for a replica that lags, and not 
   const { log } = await store.open('team');
   for (let n = 0; n < 3; n++) await log.append(n, batch(n, 1));
   const client = await aClient(server.url);
-  const real = await openBroker({
-    connection: client,
-    watch: watchConnection(client, SILENT, () => undefined),
-  });
+  const real = await brokerOf(client);
   const lagging = Object.create(real.manager.consumers);
   lagging.add = async (stream: string, config: object) => ({
     ...(await real.manager.consumers.add(stream, config)),
@@ -68,10 +64,7 @@ it('a read ends if the messages that it waits for are removed', async () => {
   const { server, store } = await aServedStore();
   for (const id of ['one', 'two']) await (await store.open(id)).log.append(0, batch(0, 1));
   const client = await aClient(server.url);
-  const real = await openBroker({
-    connection: client,
-    watch: watchConnection(client, SILENT, () => undefined),
-  });
+  const real = await brokerOf(client);
   const consumers = Object.create(real.manager.consumers);
   consumers.add = async (stream: string, config: object) => {
     const made = await real.manager.consumers.add(stream, config);

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { chunk } from '../support/fake-provider.ts';
+import { chunk, type FakeReply } from '../support/fake-provider.ts';
 import { ask, BODY, callAt, failureOf, provider, requestWith } from './models-openai-support.ts';
 
 describe('a failure of the connection to a provider', () => {
@@ -23,15 +23,17 @@ describe('a failure of the connection to a provider', () => {
     },
   );
 
-  it('a connection that breaks after a delta is final, and the partial text is kept', async () => {
-    const { outcome, text } = await ask([{ reasoning: 'Hm.', text: 'Half an', drop: 'after-text' }]);
-    expect(outcome).toMatchObject({
-      kind: 'failed',
-      code: 'NETWORK_ERROR',
-      retryable: false,
-      partial: { content: 'Half an', reasoning: 'Hm.' },
-    });
+  it.each<[string, FakeReply, code: string]>([
+    ['a connection that breaks after a delta', { drop: 'after-text' }, 'NETWORK_ERROR'],
+    ['an answer that ends without a finish reason', { finishReason: null }, 'STREAM_BROKEN'],
+    ['a server that hangs after a delta', { hang: 'after-text' }, 'TIMEOUT'],
+  ])('%s is final, and the partial text is kept', async (_, reply, code) => {
+    const replies = [{ reasoning: 'Hm.', text: 'Half an', ...reply }];
+    const { outcome, text } = await ask(replies, { options: { idleMs: 300 } });
+    const partial = { content: 'Half an', reasoning: 'Hm.' };
+    expect(outcome).toMatchObject({ kind: 'failed', code, retryable: false, partial });
     expect(text).toBe('Half an');
+    await provider?.waitForIdle();
   });
 
   it.each([301, 302, 307, 308])('a redirect (%i) is final, not followed, and named', async (status) => {
@@ -58,16 +60,6 @@ describe('a failure of the connection to a provider', () => {
     expect(text).toBe('Half an');
   });
 
-  it('an answer that ends without a finish reason is a broken stream', async () => {
-    const { outcome } = await ask([{ text: 'Half an', finishReason: null }]);
-    expect(outcome).toMatchObject({
-      kind: 'failed',
-      code: 'STREAM_BROKEN',
-      retryable: false,
-      partial: { content: 'Half an' },
-    });
-  });
-
   it.each(['before-headers', 'after-headers'] as const)(
     'a server that hangs %s is a timeout',
     async (hang) => {
@@ -79,17 +71,6 @@ describe('a failure of the connection to a provider', () => {
       await provider?.waitForIdle();
     },
   );
-
-  it('a server that hangs after a delta is a final timeout', async () => {
-    const { outcome } = await ask([{ text: 'Half', hang: 'after-text' }], { options: { idleMs: 300 } });
-    expect(outcome).toMatchObject({
-      kind: 'failed',
-      code: 'TIMEOUT',
-      retryable: false,
-      partial: { content: 'Half' },
-    });
-    await provider?.waitForIdle();
-  });
 
   it('a server that sends only keep-alive comments is a timeout', async () => {
     const body = Array.from({ length: 200 }, () => ': keep-alive\n\n');

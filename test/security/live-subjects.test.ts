@@ -5,8 +5,7 @@ import { type ParleyClient, connect as parleyClient } from '../../src/client/ind
 import { perTest } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
-import { createConnections, inOneAccount, inOwnAccounts } from '../support/server-users.ts';
+import { accountKinds, createConnections, LEAD_AND_CRITIC, loginOf } from '../support/server-users.ts';
 
 /**
  * A remote agent publishes live text. An attacker with its credentials publishes into conversations whose turns it
@@ -19,9 +18,6 @@ const USERS: readonly User[] = [
   { role: 'agent', name: 'critic', slug: 'critic' },
 ];
 
-const oneAccount = () => inOneAccount(USERS);
-const accountEach = () => inOwnAccounts(project.root, USERS);
-
 interface Offer {
   readonly turnId: string;
   readonly live: string;
@@ -31,19 +27,11 @@ interface Offer {
 let nats: TestNatsServer;
 let ops: ParleyClient;
 const connections = createConnections();
-const who = (name: string) => ({
-  url: nats.url,
-  user: name,
-  password: `${name}-pw`,
-  inboxPrefix: `_INBOX.${name}`,
-});
+const who = (name: string) => loginOf(nats.url, name);
 
 const project = perTest(() =>
   openProject({
-    agents: {
-      lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
-      critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
-    },
+    agents: LEAD_AND_CRITIC,
     script: [{ reply: { text: 'noted' } }],
   }),
 );
@@ -52,14 +40,9 @@ afterEach(async () => {
   await connections.close();
 });
 
-const KINDS = [
-  ['an account for each user', accountEach],
-  ['one account', oneAccount],
-] as const;
-
-describe.each(KINDS.slice(0, hasLongTests ? 2 : 1))('live subjects on a server with %s', (_, configured) => {
+describe.each(accountKinds(USERS))('live subjects on a server with %s', (_, configured) => {
   it('live text of a remote agent is shown in a conversation only while it is offered a turn there', async () => {
-    nats = await startNatsServer({ config: await configured() });
+    nats = await startNatsServer({ config: await configured(project.root) });
     project.defer(() => nats.stop());
     await project.up(
       ...['--store', 'jetstream', '--nats', nats.url, '--nats-user', 'daemon'],

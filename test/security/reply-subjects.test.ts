@@ -7,7 +7,7 @@ import { ask } from '../support/log.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { createConnections, inOneAccount, inOwnAccounts } from '../support/server-users.ts';
+import { accountKinds, createConnections, LEAD_AND_CRITIC, loginOf } from '../support/server-users.ts';
 
 /**
  * A request names the subject of its answer, and the daemon answers with its own rights. A publisher or agent aims
@@ -22,19 +22,11 @@ const USERS: readonly User[] = [
   { role: 'agent', name: 'critic', slug: 'critic' },
 ];
 
-const oneAccount = () => inOneAccount(USERS);
-const accountEach = () => inOwnAccounts(project.root, USERS);
-
 let project: Project;
 let nats: TestNatsServer;
 const connections = createConnections();
 const clients: ParleyClient[] = [];
-const who = (name: string) => ({
-  url: nats.url,
-  user: name,
-  password: `${name}-pw`,
-  inboxPrefix: `_INBOX.${name}`,
-});
+const who = (name: string) => loginOf(nats.url, name);
 
 async function start(config: string): Promise<void> {
   nats = await startNatsServer({ config });
@@ -64,23 +56,15 @@ async function kept(): Promise<Record<string, number>> {
 const purge = (stream: string) => `$JS.API.STREAM.PURGE.${stream}`;
 const FOREIGN = ['parley.log.demo', 'parley.live.demo.lead', 'parley.dead.bob.demo'];
 
-const KINDS = [
-  ['an account for each user', accountEach],
-  ['one account', oneAccount],
-] as const;
-
-describe.each(KINDS.slice(0, hasLongTests ? 2 : 1))('reply subjects on a server with %s', (_, configured) => {
+describe.each(accountKinds(USERS))('reply subjects on a server with %s', (kind, configured) => {
   let alice: NatsConnection;
   beforeAll(async () => {
     project = await openProject({
       settings: scriptedSettings(),
-      agents: {
-        lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
-        critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
-      },
+      agents: LEAD_AND_CRITIC,
       files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
     });
-    await start(await configured());
+    await start(await configured(project.root));
     const ops = await client('ops');
     await ask(ops, 'demo', 'hello', { publisher: 'bob' });
     const raw = await connections.connect(who('bob'));
@@ -169,7 +153,7 @@ describe.each(KINDS.slice(0, hasLongTests ? 2 : 1))('reply subjects on a server 
     await alice.flush();
     await sleep(500);
     const forged = heard.flat().filter((text) => text.includes('"stream"'));
-    if (configured === oneAccount)
+    if (kind === 'one account')
       expect(forged).not.toEqual([]); // The protection that `parley nats-config` writes.
     else {
       expect(forged).toEqual([]);

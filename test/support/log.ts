@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { expect } from 'vitest';
 import type { ParleyClient, PostMessage } from '../../src/client/index.ts';
 import { checkLaws, type Entry } from '../../src/conversation/index.ts';
 
@@ -31,6 +32,13 @@ export async function entriesOf(client: ParleyClient, conversation: string): Pro
     entries.push(...page.entries);
     if (entries.length >= page.length) return entries;
   }
+}
+
+/** The whole log, which keeps the laws. */
+export async function lawfulEntries(client: ParleyClient, conversation: string): Promise<Entry[]> {
+  const entries = await entriesOf(client, conversation);
+  expect(checkLaws(entries)).toEqual([]);
+  return entries;
 }
 
 /** Follows the log until its entries satisfy the condition. Returns all of them. */

@@ -9,6 +9,7 @@ import { natsConfig, tenantsOf } from '../../src/daemon/offline/nats-config.ts';
 import { createJwtOperator, createUserKey, type UserKey } from './nats-jwt.ts';
 import { startNatsServer, type TestNatsServer } from './nats-server.ts';
 import { openProject, type Project, type ProjectOptions } from './project.ts';
+import { hasLongTests } from './runs.ts';
 
 /** bcrypt of `<name>-pw`, with the lowest cost. */
 export const HASHES: Record<string, string> = {
@@ -108,8 +109,22 @@ function mapValues<From, To>(
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value, name)]));
 }
 
+/** Where a server has these users: in an account each, or, in long tests, also all in one. `root`: of a project. */
+export const accountKinds = (users: readonly User[]) =>
+  (
+    [
+      ['an account for each user', (root: string) => inOwnAccounts(root, users)],
+      ['one account', async () => inOneAccount(users)],
+    ] as const
+  ).slice(0, hasLongTests ? 2 : 1);
+
+/** The login of a user of such an account. */
+export const loginOf = (url: string, name: string) => ({
+  ...{ url, user: name, password: `${name}-pw`, inboxPrefix: `_INBOX.${name}` },
+});
+
 /** All users in one account, as an operator may have written it from the table of permissions. */
-export function inOneAccount(users: readonly User[]): string {
+function inOneAccount(users: readonly User[]): string {
   const described = users.map((user) => {
     const { publish, subscribe } = permissionsOf(createSubjects(), user);
     const may = JSON.stringify([...publish, ...(user.role === 'daemon' ? ['_INBOX.>'] : [])]);
@@ -121,7 +136,7 @@ export function inOneAccount(users: readonly User[]): string {
 }
 
 /** An account for each user, as `parley nats-config` writes it. */
-export async function inOwnAccounts(directory: string, users: readonly User[]): Promise<string> {
+async function inOwnAccounts(directory: string, users: readonly User[]): Promise<string> {
   const roles = users.map(({ name, ...user }) => [name, { ...user, slug: undefined }]);
   return (await describeUsers(directory, 'password', { acme: Object.fromEntries(roles) })).config;
 }
@@ -220,3 +235,9 @@ export async function startGuarded(
     },
   });
 }
+
+/** An agent of the daemon, and one in another process. */
+export const LEAD_AND_CRITIC = {
+  lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
+  critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
+};

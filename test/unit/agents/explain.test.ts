@@ -169,32 +169,20 @@ describe('what a request cost', () => {
     return { log, pm, dev };
   }
 
+  const NONE = {
+    ...{ calls: 0, inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
+    ...{ outputTokens: 0, usd: 0, unpricedCalls: 0 },
+  };
+
   it('an explanation reports the cost of the call, of its turn with the summary, of the agent and of all agents up to that entry', () => {
     const { log, pm } = spent();
-    const two = {
-      calls: 2,
-      inputTokens: 400,
-      cachedInputTokens: 20,
-      cacheWriteTokens: 0,
-      reasoningTokens: 0,
-      outputTokens: 10,
-      usd: 1,
-      unpricedCalls: 0,
-    };
+    const two = { ...NONE, calls: 2, inputTokens: 400, cachedInputTokens: 20, outputTokens: 10, usd: 1 };
+    const all = { calls: 3, inputTokens: 420, cachedInputTokens: 30, outputTokens: 15, usd: 1.5 };
     expect(reportOf(log, {}, pm).cost).toEqual({
       call: usage(300),
       turn: two,
       agent: two,
-      conversation: {
-        calls: 3,
-        inputTokens: 420,
-        cachedInputTokens: 30,
-        cacheWriteTokens: 0,
-        reasoningTokens: 0,
-        outputTokens: 15,
-        usd: 1.5,
-        unpricedCalls: 0,
-      },
+      conversation: { ...NONE, ...all },
     });
     expect(reportOf(log, {}, pm - 1).cost).toMatchObject({
       call: null,
@@ -210,16 +198,7 @@ describe('what a request cost', () => {
       log.entries[answer] = { ...log.entries[answer], requestHash, partType: 'error' } as Entry;
     }
     log.person('more');
-    expect(reportOf(log).cost.agent).toEqual({
-      calls: 1,
-      inputTokens: 0,
-      cachedInputTokens: 0,
-      cacheWriteTokens: 0,
-      reasoningTokens: 0,
-      outputTokens: 0,
-      usd: 0,
-      unpricedCalls: 0,
-    });
+    expect(reportOf(log).cost.agent).toEqual({ ...NONE, calls: 1 });
   });
 });
 

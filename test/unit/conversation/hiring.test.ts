@@ -38,6 +38,7 @@ function useTokens(core: TeamCore, agent: string, inputTokens: number): void {
   core.do({ type: 'model-answered', ...report, answer: { content: 'done', toolCalls: [], usage } });
 }
 
+const ASK_LEAD = ['delegate', { to: 'lead', request: 'go' }] as const;
 const active = (core: TeamCore) => [...core.conversation.roster.agents.keys()];
 
 describe('an agent that hires', () => {
@@ -109,10 +110,7 @@ describe('an agent that hires', () => {
 
   it('an agent gives at most what is left of its own budget, which includes the use of its hired agents', () => {
     const core = teamOf();
-    hires(core, { slug: 'lead', tools: OWN, budget: { tokens: 1_000 } }, [
-      'delegate',
-      { to: 'lead', request: 'go' },
-    ]);
+    hires(core, { slug: 'lead', tools: OWN, budget: { tokens: 1_000 } }, ASK_LEAD);
     core.act(
       'lead',
       null,
@@ -141,10 +139,7 @@ describe('an agent that hires', () => {
     const core = teamOf({ unpriced });
     expect(hires(core, { slug: 'free', model: 'small', budget: { tokens: 100 } })).toContain('is part of');
     expect(hires(core, { model: 'small', budget: { usd: 1 } })).toContain('has no price');
-    hires(core, { slug: 'lead', tools: OWN, budget: { usd: 1 } }, [
-      'delegate',
-      { to: 'lead', request: 'go' },
-    ]);
+    hires(core, { slug: 'lead', tools: OWN, budget: { usd: 1 } }, ASK_LEAD);
     core.act('lead', null, ['hire', { slug: 'below', persona: 'Look.', model: 'small' }]);
     expect(core.result('hire')).toContain('has no price');
     const limited = teamOf({ unpriced, usdPerConversation: 1 });
@@ -316,10 +311,7 @@ describe('a dismissal', () => {
 
   it('a dismissal includes the agents that the dismissed agent hired', () => {
     const core = teamOf();
-    hires(core, { slug: 'lead', tools: ['hire', 'delegate', 'ask'] }, [
-      'delegate',
-      { to: 'lead', request: 'go' },
-    ]);
+    hires(core, { slug: 'lead', tools: ['hire', 'delegate', 'ask'] }, ASK_LEAD);
     core.act(
       'lead',
       null,

@@ -17,6 +17,9 @@ function begin(core: TeamCore, workflow: string) {
   return core.do({ type: 'set-mode', mode: 'run', workflow, input: 'build a clock', by: PERSON });
 }
 
+/** The first entries of a run with an input. */
+const BEGUN = ['mode-entered', 'run-started', 'node-entered', `user ${PERSON.id}`];
+
 /** A run that entered the node of an agent whose tool is running. */
 function atBusyNode(): TeamCore {
   const core = new TeamCore().posted('@dev go');
@@ -39,13 +42,7 @@ describe('a run', () => {
   it('a run that starts after other messages enters its first node with its input, in one append', () => {
     const core = afterExchange();
     const { entries, effects } = begin(core, 'ship-it');
-    expect(kinds(entries)).toEqual([
-      'mode-entered',
-      'run-started',
-      'node-entered',
-      `user ${PERSON.id}`,
-      'turn-started pm',
-    ]);
+    expect(kinds(entries)).toEqual([...BEGUN, 'turn-started pm']);
     expect(entries[2]).toMatchObject({ node: 'plan', agent: 'pm', brief: 'make a plan' });
     expect(effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
     core.act('pm', 'planning');
@@ -212,13 +209,7 @@ describe('a run', () => {
   it('a call of an earlier run completes nothing in a later run', () => {
     const core = running();
     const { entries } = begin(core, 'talk');
-    expect(kinds(entries)).toEqual([
-      'run-ended',
-      'mode-entered',
-      'run-started',
-      'node-entered',
-      `user ${PERSON.id}`,
-    ]);
+    expect(kinds(entries)).toEqual(['run-ended', ...BEGUN]);
     const [first, second] = typed(core.entries, 'run-started').map((entry) => entry.runId);
     expect(first).not.toBe(second);
     core.act('pm', null, done('planned'));
@@ -357,13 +348,7 @@ describe('a run', () => {
     for (const core of [new TeamCore(), afterExchange()]) {
       const command = { type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON } as const;
       const { entries } = core.do({ ...command, input: '@dev knows: build a clock' });
-      expect(kinds(entries)).toEqual([
-        'mode-entered',
-        'run-started',
-        'node-entered',
-        `user ${PERSON.id}`,
-        'turn-started pm',
-      ]);
+      expect(kinds(entries)).toEqual([...BEGUN, 'turn-started pm']);
       expect(entries[3]).toMatchObject({ author: PERSON, to: ['pm'], mode: 'run' });
       expect(entries[4]).toMatchObject({ trigger: [entries[3]?.index] });
       expect(core.conversation.state.run).not.toHaveProperty('awaitsInput');

@@ -93,20 +93,21 @@ describe('the metrics', () => {
     expect(samples.process_resident_memory_bytes?.[0]?.value).toBeGreaterThan(0);
   });
 
+  const CALL = { conversation: 'demo', turnId: 't', type: 'model_call', requestHash: '' } as const;
+
   it('say how a model answered and why it failed last; a model without calls has none', () => {
     const metrics = new Metrics();
     const tell = metrics.sink(undefined);
-    const call = {
-      conversation: 'demo',
-      agent: 'pm',
-      turnId: 't',
-      type: 'model_call',
-      requestHash: '',
-    } as const;
     const seconds = [0.5, 1.5, 30];
     for (const [n, took] of seconds.entries())
       tell({
-        ...{ ...call, model: 'big', ts: `2026-01-01T00:0${n}:00.000Z`, durationMs: took * 1_000 },
+        ...{
+          ...CALL,
+          agent: 'pm',
+          model: 'big',
+          ts: `2026-01-01T00:0${n}:00.000Z`,
+          durationMs: took * 1_000,
+        },
         ...(n === 2 ? { outcome: 'failed', code: 'TIMEOUT' } : { outcome: 'answered', firstTokenMs: 100 }),
       });
     const [big, idle] = metrics.models(['big', 'idle']) ?? [];
@@ -125,13 +126,7 @@ describe('the metrics', () => {
   it('calls of an agent in another process are counted as its own, and for no model', () => {
     const metrics = new Metrics();
     const tell = metrics.sink(undefined);
-    const call = {
-      conversation: 'demo',
-      turnId: 't',
-      type: 'model_call',
-      requestHash: '',
-      durationMs: 5,
-    } as const;
+    const call = { ...CALL, durationMs: 5 };
     const [first, then] = ['2026-01-01T00:00:00.000Z', '2026-01-01T00:01:00.000Z'];
     tell({ ...call, ts: first, agent: 'critic', outcome: 'answered' });
     tell({ ...call, ts: then, agent: 'critic', outcome: 'failed', code: 'AGENT_NOT_CONNECTED' });

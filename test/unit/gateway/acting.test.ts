@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import type { Gateway, Token } from '../../../src/gateway/index.ts';
+import { posting } from '../../support/http.ts';
 import { createFakeDaemon, type FakeDaemon, messageEntry, openGateway } from './support.ts';
 
 /** A token of `http.people`: its actions are recorded under the name of its person. */
@@ -43,17 +44,9 @@ describe("the holder of a person's token", () => {
   }
 
   const send = async (path: string, body: object) => {
-    const answer = await fetch(`${gateway.url}${path}`, {
-      method: 'POST',
-      headers: {
-        authorization: 'Bearer hers',
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        'a2a-version': '1.0',
-      },
-      body: JSON.stringify(body),
-    });
-    return await answer.text();
+    const accept = 'application/json, text/event-stream';
+    const headers = { authorization: 'Bearer hers', accept, 'a2a-version': '1.0' };
+    return (await fetch(`${gateway.url}${path}`, posting(body, headers))).text();
   };
   const rpc = (method: string, params: object) => ({ jsonrpc: '2.0', id: 1, method, params });
   const tool = (name: string, given: object) => rpc('tools/call', { name, arguments: given });

@@ -4,6 +4,7 @@ import type { ApiRequest } from '../../../src/bus/port.ts';
 import type { FilePart, MessageEntry } from '../../../src/conversation/index.ts';
 import { addressOf, fileLines } from '../../../src/gateway/files.ts';
 import { Reply } from '../../../src/gateway/openai/reply.ts';
+import { posting } from '../../support/http.ts';
 import { eventsOf, gatewaysWithPosts, messageEntry } from './support.ts';
 
 const PNG = Buffer.from('89504e470d0a1a0a00', 'hex');
@@ -35,11 +36,7 @@ describe('a file in a message of a standard protocol', () => {
     const posts = () =>
       daemon.asked.filter(({ endpoint }) => endpoint === 'post').map(({ body }) => body as MessageEntry);
     const send = (path: string, body: object) =>
-      fetch(`${gateway.url}${path}`, {
-        method: 'POST',
-        body: JSON.stringify(body),
-        headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
-      });
+      fetch(`${gateway.url}${path}`, posting(body, { 'a2a-version': '1.0' }));
     return { daemon, posts, send, url: gateway.url };
   }
 

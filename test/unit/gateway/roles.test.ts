@@ -5,6 +5,7 @@ import type { Token } from '../../../src/gateway/guard/access.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
 import { declaredRole, roleOf } from '../../../src/gateway/rest/routes.ts';
 import { OneTimeCodes } from '../../../src/kernel/index.ts';
+import { posting } from '../../support/http.ts';
 import { createFakeDaemon, openGateway } from './support.ts';
 
 const TOKENS: readonly Token[] = [
@@ -98,11 +99,7 @@ describe('the roles of routes', () => {
     gateway = (await openGateway({ tokens: TOKENS }, daemon)).gateway;
     const { url } = gateway;
     const post = (path: string, body: object, more: object = {}) =>
-      fetch(`${url}${path}`, {
-        method: 'POST',
-        headers: { authorization: 'Bearer posts', 'content-type': 'application/json', ...more },
-        body: JSON.stringify(body),
-      });
+      fetch(`${url}${path}`, posting(body, { authorization: 'Bearer posts', ...more }));
     const messages = '/api/conversations/demo/messages';
     for (const author of [{ name: 'Bob' }, {}, null, 'Bob']) {
       const refused = await post(messages, { content: 'x', author });
