@@ -74,7 +74,17 @@ interface ExplainedPlace {
   readonly conversation: string;
   readonly agent?: string | undefined;
   readonly at?: number | undefined;
+  /** The parts of the definition whose texts the report contains. */
   readonly texts?: readonly string[] | undefined;
+}
+
+/** What a request is built from. */
+interface KnownSources {
+  readonly live: RequestSources;
+  /** The definition of its turn; null: `live`. */
+  readonly recorded?: Definition | null;
+  /** Of all files that the request contains; without them it has no body and no hash. */
+  readonly contents?: LoadedFiles;
 }
 
 export interface ExplainContext {
@@ -98,10 +108,14 @@ export async function explainStored(
   const at = answered?.index ?? place;
   const hash = definitionAt(entries, agent, at);
   const recorded = hash === null ? null : await definitions.read(hash);
-  const given = [entries, conversation, agent, at, sources, recorded, texts] as const;
-  const draft = explain(...given);
+  const asked = { conversation, agent, at, texts };
+  const known = { live: sources, recorded };
+  const draft = explain(entries, asked, known);
   if (!draft.ok || draft.explanation.files.length === 0) return draft;
-  return explain(...given, await definitions.files.load(draft.explanation.files));
+  return explain(entries, asked, {
+    ...known,
+    contents: await definitions.files.load(draft.explanation.files),
+  });
 }
 
 /** The definition in the newest `turn-started` of the turn that the request belongs to; null: none is recorded. */
@@ -123,19 +137,12 @@ function lengthAt(entries: readonly Entry[], agent: string, at: number | undefin
 
 /**
  * The request that entry `at` answers, if that is an answer of this agent; else the request that the agent would make
- * if `at` were the last entry (default: the log as it is). `recorded`: the definition of its turn; null: `live`.
- * `texts`: the parts of the definition whose texts the report contains. `contents`: of all files that the request contains; without
- * them it has no body and no hash.
+ * if `at` were the last entry (default: the log as it is).
  */
 export function explain(
   entries: readonly Entry[],
-  conversation: string,
-  agent: string,
-  at: number | undefined,
-  live: RequestSources,
-  recorded: Definition | null = null,
-  texts: readonly string[] = [],
-  contents: LoadedFiles = NO_FILES,
+  { conversation, agent, at, texts = [] }: ExplainedPlace & { readonly agent: string },
+  { live, recorded = null, contents = NO_FILES }: KnownSources,
 ): Explained {
   const sources = recorded ? storedSources(recorded) : live;
   const setup = sources.agents.get(agent);
@@ -194,7 +201,6 @@ interface Target {
   readonly answer: Entry | null;
   /** Null: no definition is recorded for it. */
   readonly recorded: Definition | null;
-  /** Parts of the definition. */
   readonly texts: readonly string[];
   readonly contents: LoadedFiles;
 }

@@ -78,7 +78,7 @@ function hashAt(log: Log, sources: RequestSources, at = 2): string {
 }
 
 function reportAt(log: Log, sources: RequestSources, at: number) {
-  const outcome = explain(log.entries, 'demo', 'pm', at, sources);
+  const outcome = explain(log.entries, { conversation: 'demo', agent: 'pm', at }, { live: sources });
   if (!outcome.ok) throw new Error(outcome.refusal.message);
   return outcome.explanation.report;
 }
@@ -219,7 +219,11 @@ describe('an explanation with a recorded definition', () => {
     const definition = defined(sourcesWithAllParts());
     const then = hashAt(log, sourcesWithAllParts());
     for (const live of [plainSources('pm', 'dev'), plainSources('dev')]) {
-      const outcome = explain(log.entries, 'demo', 'pm', 2, live, definition);
+      const outcome = explain(
+        log.entries,
+        { conversation: 'demo', agent: 'pm', at: 2 },
+        { live, recorded: definition },
+      );
       if (!outcome.ok) throw new Error(outcome.refusal.message);
       const { report } = outcome.explanation;
       expect(report.requestHash).toBe(then);
@@ -234,7 +238,11 @@ describe('an explanation with a recorded definition', () => {
     const { dialect: _, ...old } = form;
     const parts = new Map([...definition.parts, ['model', JSON.stringify({ ...model, form: old })]]);
     const live = plainSources('pm', 'dev');
-    const outcome = explain(log.entries, 'demo', 'pm', 2, live, { ...definition, parts });
+    const outcome = explain(
+      log.entries,
+      { conversation: 'demo', agent: 'pm', at: 2 },
+      { live, recorded: { ...definition, parts } },
+    );
     if (!outcome.ok) throw new Error(outcome.refusal.message);
     expect(outcome.explanation.report.requestHash).toBe(hashAt(log, sourcesWithAllParts()));
   });
@@ -244,12 +252,8 @@ describe('an explanation with a recorded definition', () => {
     const reportedFor = (texts?: string[]) => {
       const outcome = explain(
         logWithTurns().entries,
-        'demo',
-        'pm',
-        2,
-        plainSources('dev'),
-        definition,
-        texts,
+        { conversation: 'demo', agent: 'pm', at: 2, texts },
+        { live: plainSources('dev'), recorded: definition },
       );
       if (!outcome.ok) throw new Error(outcome.refusal.message);
       return outcome.explanation.report.definition;

@@ -12,7 +12,11 @@ function reportOf(log: Log, change: Partial<AgentSetup['profile']> = {}, at?: nu
     ([slug, setup]) =>
       [slug, { ...setup, profile: { ...setup.profile, maxOutputTokens: 100, ...change } }] as const,
   );
-  const outcome = explain(log.entries, 'demo', 'pm', at, { ...sources, agents: new Map(agents) });
+  const outcome = explain(
+    log.entries,
+    { conversation: 'demo', agent: 'pm', at },
+    { live: { ...sources, agents: new Map(agents) } },
+  );
   if (!outcome.ok) throw new Error(outcome.refusal.message);
   return outcome.explanation.report;
 }
@@ -214,7 +218,7 @@ function logWithTurns() {
 }
 
 function explained(log: Log, agent: string, at?: number): Explanation {
-  const outcome = explain(log.entries, 'demo', agent, at, sources);
+  const outcome = explain(log.entries, { conversation: 'demo', agent, at }, { live: sources });
   if (!outcome.ok) throw new Error(outcome.refusal.message);
   return outcome.explanation;
 }
@@ -290,7 +294,11 @@ describe('an explanation', () => {
     const [setup] = small.agents.values();
     if (!setup) throw new Error('no agent');
     const agents = new Map([['pm', { ...setup, profile: { ...setup.profile, contextTokens: 1_001 } }]]);
-    const outcome = explain(logWithTurns().log.entries, 'demo', 'pm', 0, { ...small, agents });
+    const outcome = explain(
+      logWithTurns().log.entries,
+      { conversation: 'demo', agent: 'pm', at: 0 },
+      { live: { ...small, agents } },
+    );
     expect(outcome).toMatchObject({
       ok: true,
       explanation: { report: { fault: { code: 'CONTEXT_STILL_TOO_LARGE' } } },
@@ -303,20 +311,26 @@ describe('an explanation', () => {
     ['a negative index', 'pm', -1, 'NO_SUCH_ENTRY', /-1/],
     ['half an index', 'pm', 1.5, 'NO_SUCH_ENTRY', /1\.5/],
   ])('an explanation for %s is refused', (_, agent, at, code, message) => {
-    const outcome = explain(logWithTurns().log.entries, 'demo', agent, at, sources);
+    const outcome = explain(
+      logWithTurns().log.entries,
+      { conversation: 'demo', agent, at },
+      { live: sources },
+    );
     expect(outcome).toMatchObject({ ok: false, refusal: { code, message: expect.stringMatching(message) } });
   });
 
   it('an explanation of a conversation without a message to answer is refused', () => {
-    expect(explain([], 'demo', 'pm', undefined, sources)).toMatchObject({
+    expect(explain([], { conversation: 'demo', agent: 'pm' }, { live: sources })).toMatchObject({
       refusal: { code: 'NOTHING_TO_EXPLAIN' },
     });
-    expect(explain([], 'demo', 'pm', 0, sources)).toMatchObject({
+    expect(explain([], { conversation: 'demo', agent: 'pm', at: 0 }, { live: sources })).toMatchObject({
       refusal: { message: expect.stringMatching(/it is empty/) },
     });
     const log = new Log();
     log.enterMode('chat');
-    expect(explain(log.entries, 'demo', 'pm', 0, sources)).toMatchObject({
+    expect(
+      explain(log.entries, { conversation: 'demo', agent: 'pm', at: 0 }, { live: sources }),
+    ).toMatchObject({
       refusal: { code: 'NOTHING_TO_EXPLAIN' },
     });
   });

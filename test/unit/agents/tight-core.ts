@@ -203,7 +203,7 @@ export class TightCore extends Core {
   /** The explanation has the bytes that were sent, and lists every entry that the rules show this agent. */
   expectExplained(): void {
     for (const { agent, assembled, parts, log } of this.sent) {
-      const explained = explain(log, 'demo', agent, undefined, this.sources);
+      const explained = explain(log, { conversation: 'demo', agent }, { live: this.sources });
       if (!explained.ok) throw new Error(explained.refusal.message);
       const { report } = explained.explanation;
       expect(report.requestHash).toBe(assembled.request.hash);

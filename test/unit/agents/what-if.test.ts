@@ -54,7 +54,11 @@ class Recording extends Log {
   }
 
   hashAt(at: number): string {
-    const explained = explain(this.entries, 'demo', 'pm', at, this.sources);
+    const explained = explain(
+      this.entries,
+      { conversation: 'demo', agent: 'pm', at },
+      { live: this.sources },
+    );
     if (!explained.ok) throw new Error(explained.refusal.message);
     return explained.explanation.report.requestHash;
   }
@@ -274,7 +278,11 @@ describe('a replay of a turn (WHAT-IF)', () => {
 });
 
 function explainedAt(recording: Recording, at: number) {
-  const explained = explain(recording.entries, 'demo', 'pm', at, recording.sources);
+  const explained = explain(
+    recording.entries,
+    { conversation: 'demo', agent: 'pm', at },
+    { live: recording.sources },
+  );
   if (!explained.ok) throw new Error(explained.refusal.message);
   return explained.explanation.messages;
 }

@@ -55,7 +55,7 @@ function story() {
 const plain = createPalette(false);
 
 function viewOf(entries: readonly Entry[], at: number) {
-  const outcome = explain(entries, 'photos', 'pm', at, smallSources());
+  const outcome = explain(entries, { conversation: 'photos', agent: 'pm', at }, { live: smallSources() });
   if (!outcome.ok) throw new Error(outcome.refusal.message);
   return shownExplanation(outcome.explanation, false);
 }
