@@ -22,8 +22,7 @@ const tool = {
 
 describe('the assembler', () => {
   it('a request has the bytes that JSON.stringify would make of it, and their hash (ASSEMBLE-2)', () => {
-    const log = new Log();
-    log.start('pm', log.person('Grüße 👋 "quoted"\n\u2028 and \u0000 controls'));
+    const log = Log.begun('Grüße 👋 "quoted"\n\u2028 and \u0000 controls');
     for (const tools of [[], [tool]]) {
       const parts = partsOf(log.entries, { tools });
       const { request } = new RequestAssembler().assemble(parts);
@@ -35,8 +34,7 @@ describe('the assembler', () => {
   });
 
   it('a request can begin without static fields', () => {
-    const log = new Log();
-    log.start('pm', log.person('hello'));
+    const log = Log.begun('hello');
     const parts = partsOf(log.entries, { profile: { ...PROFILE, fields: {} } });
     expect(text(new RequestAssembler().assemble(parts).request.body)).toBe(plainBody(parts));
   });
@@ -62,8 +60,7 @@ describe('the assembler', () => {
   });
 
   it('the assembler returns the same bytes when it is called twice', () => {
-    const log = new Log();
-    log.start('pm', log.person('hello'));
+    const log = Log.begun('hello');
     const assembler = new RequestAssembler();
     const [first, second] = [
       assembler.assemble(partsOf(log.entries)),
@@ -125,8 +122,7 @@ describe('the assembler', () => {
   });
 
   it('the assembler estimates every message, call and tool, and passes the sum to the guard', () => {
-    const log = new Log();
-    log.start('pm', log.person('four'));
+    const log = Log.begun('four');
     const plain = new RequestAssembler().assemble(partsOf(log.entries)).tokens;
     expect(plain).toBe(10 + estimateTokens('Be good.') + 10 + estimateTokens('four'));
     const withTool = new RequestAssembler().assemble(partsOf(log.entries, { tools: [tool] })).tokens;
@@ -140,8 +136,7 @@ describe('the assembler', () => {
   });
 
   it('a persona larger than the window is refused with its size and the keys of the window (GUARD-3)', () => {
-    const log = new Log();
-    log.start('pm', log.person('hi'));
+    const log = Log.begun('hi');
     const prefix = 'x'.repeat(40_000);
     const profile = { ...PROFILE, name: 'small', contextTokens: 9_000, maxOutputTokens: 1_000 };
     expect(new RequestAssembler().assemble(partsOf(log.entries, { prefix, profile })).fault).toMatchObject({

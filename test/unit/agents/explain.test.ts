@@ -102,8 +102,7 @@ describe('an explanation of a view', () => {
   });
 
   it('an explanation lists entries that wait for a later call separately from omitted ones', () => {
-    const log = new Log();
-    log.start('pm', log.person('one'));
+    const log = Log.begun('one');
     const queued = log.person('two');
     const meanwhile = log.person('to dev', ['dev']);
     expect(reportOf(log)).toMatchObject({ included: [0], left_out: [], waiting: [queued, meanwhile] });
@@ -145,8 +144,7 @@ describe('whether a request was sent', () => {
   });
 
   it('at the start of a turn, an explanation reports whether the request was sent, until the turn has another entry', () => {
-    const log = new Log();
-    log.start('pm', log.person('one'));
+    const log = Log.begun('one');
     const { requestHash } = reportOf(log);
     log.entries[1] = { ...log.entries[1], requestHash } as Entry;
     expect(reportOf(log).sent).toBe(true);
@@ -283,8 +281,7 @@ describe('an explanation', () => {
   });
 
   it('an explanation in an open turn shows the mode in which the request was made', () => {
-    const log = new Log();
-    log.start('pm', log.person('one'));
+    const log = Log.begun('one');
     log.enterMode('chat');
     expect(explained(log, 'pm').messages[0]?.content).toContain('- active: agent');
   });

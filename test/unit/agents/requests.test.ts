@@ -79,8 +79,7 @@ function requestOf(sources: RequestSources, setup: AgentSetup, log: Log) {
 describe('the opening of a request', () => {
   const plain = sourcesOf('pm', 'dev');
   const setup = { ...(plain.agents.get('pm') as AgentSetup), card: cardOf('pm', { tools: ['one', 'two'] }) };
-  const log = new Log();
-  log.start('pm', log.person('Hello.'));
+  const log = Log.begun('Hello.');
 
   it('requests of several conversations share the opening of their agent', () => {
     const tools = toolsNamed('one');

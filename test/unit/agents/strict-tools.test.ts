@@ -63,8 +63,7 @@ describe('a strict tool', () => {
   });
 
   it('a strict tool is marked in the request if the profile says so, with the other fields of tools', () => {
-    const log = new Log();
-    log.start('pm', log.person('hello'));
+    const log = Log.begun('hello');
     const toolFields = { parallel_tool_calls: false };
     const bodyOf = (tools: WireTool[], strictTools: boolean) => {
       const profile = { ...PROFILE, strictTools, toolFields };
@@ -92,8 +91,7 @@ describe('the schema of an answer', () => {
     asked: Readonly<Record<string, unknown>> | null = schema,
     tools: readonly WireTool[] = [],
   ) => {
-    const log = new Log();
-    log.start('pm', log.person('hello'));
+    const log = Log.begun('hello');
     const profile = { ...PROFILE, structured: true, ...more };
     const parts = partsOf(log.entries, { schema: asked, profile, tools });
     const { request } = new RequestAssembler().assemble(parts);
@@ -136,8 +134,7 @@ describe('the schema of an answer', () => {
   });
 
   it('a request with another schema does not reuse the bytes of the one before', () => {
-    const log = new Log();
-    log.start('pm', log.person('hello'));
+    const log = Log.begun('hello');
     const assembler = new RequestAssembler();
     const profile = { ...PROFILE, structured: true };
     const { view } = partsOf(log.entries);

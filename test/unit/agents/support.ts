@@ -72,6 +72,13 @@ export class Log {
   readonly entries: Entry[] = [];
   private turns = 0;
 
+  /** A log in which pm begins a turn for this post. */
+  static begun(content: string): Log {
+    const log = new Log();
+    log.start('pm', log.person(content));
+    return log;
+  }
+
   person(content: string, to: string[] = ['pm'], name = 'Ann'): number {
     const author = { kind: 'person', id: name.toLowerCase(), name };
     return this.add({ type: 'message', role: 'user', content, to, delivery: 'steer', author });

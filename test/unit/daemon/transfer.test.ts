@@ -151,8 +151,7 @@ describe('conversations as files', () => {
   });
 
   it('ends what is outstanding in a file, unless the operator has seen it and resumes it', async () => {
-    const log = new Log();
-    log.start('pm', log.person('one'));
+    const log = Log.begun('one');
     const file = log.entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
     const work = ['pm continues its turn'];
     expect(await bring(file)).toMatchObject({ duplicate: false, work });

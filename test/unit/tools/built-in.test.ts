@@ -48,8 +48,7 @@ describe('the built-in tools', () => {
   });
 
   it('a built-in tool is aborted by its signal and by closing the toolbox', async () => {
-    const { tools, run, file } = await openTools();
-    await file('project/a', '\n'.repeat(100_000));
+    const { tools, run } = await openTools({ files: { 'project/a': '\n'.repeat(100_000) } });
     const read = { path: '@project/a', from: 90_000 };
     expect(await run('fs_read', read, AbortSignal.abort())).toEqual({ kind: 'aborted' });
     const controller = new AbortController();

@@ -88,8 +88,7 @@ describe('a path argument', () => {
   });
 
   it('a path with "." parts is refused with the form to write, and only a folder may end with "/"', async () => {
-    const { run, file } = await openTools();
-    await file('project/a/b', 'text');
+    const { run } = await openTools({ files: { 'project/a/b': 'text' } });
     for (const path of ['@project/./a/./b', '@project/a//b', '@project/a/x/../b']) {
       expect(await run('fs_read', { path })).toEqual(failed('INVALID_ARGUMENTS', 'write "@project/a/b"'));
     }
@@ -134,8 +133,7 @@ describe('a symbolic link in a path', () => {
   });
 
   it('a link within the project is followed, and stays a link when the file is written', async () => {
-    const { project, run, file } = await openTools();
-    await file('project/real/a.txt', 'one');
+    const { project, run } = await openTools({ files: { 'project/real/a.txt': 'one' } });
     await symlink('real', join(project, 'folder'));
     await symlink('real/a.txt', join(project, 'file'));
     expect(content(await run('fs_read', { path: '@project/folder/a.txt' }))).toBe('one');
@@ -155,8 +153,7 @@ describe('a symbolic link in a path', () => {
   });
 
   it('if the project itself is a link, the project is the folder that it leads to', async () => {
-    const { directory, project, run, file } = await openTools();
-    await file('project/a', 'text');
+    const { directory, project, run } = await openTools({ files: { 'project/a': 'text' } });
     await rename(project, join(directory, 'moved'));
     await symlink('moved', project);
     expect(content(await run('fs_read', { path: '@project/a' }))).toBe('text');
@@ -167,8 +164,7 @@ describe('a path that changes between the check and the use', () => {
   it.each([true, false])(
     'a folder that was replaced by a link gives no access (descriptors shown: %s)',
     async (shown) => {
-      const { directory, project, file } = await openTools();
-      await file('project/a/secret', 'harmless');
+      const { directory, project } = await openTools({ files: { 'project/a/secret': 'harmless' } });
       await mkdir(join(directory, 'outputs'));
       await symlink(directory, join(project, 'out'));
       const found = await openSandbox({ project });
@@ -196,8 +192,7 @@ describe('a path that changes between the check and the use', () => {
   );
 
   it('a file that was replaced by a link is not followed', async () => {
-    const { directory, project, file } = await openTools();
-    await file('project/a', 'harmless');
+    const { directory, project } = await openTools({ files: { 'project/a': 'harmless' } });
     const sandbox = await openSandbox({ project });
     const folder = await openFolder(sandbox, []);
     await rm(join(project, 'a'));

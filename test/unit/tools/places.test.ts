@@ -16,8 +16,7 @@ import { content, failed, openTools, toolRun } from './support.ts';
 
 describe('the target of a path', () => {
   it('the target of a path is resolved through links, also if it does not exist yet', async () => {
-    const { project, tools, file } = await openTools();
-    await file('project/real/a', 'x');
+    const { project, tools } = await openTools({ files: { 'project/real/a': 'x' } });
     await symlink('real', join(project, 'way'));
     const placeOf = (path: string) => tools.locate?.('fs_write', { path, content: '' });
     const at = (path: string, isLinked: boolean) => ({
@@ -53,9 +52,9 @@ describe('a link that is replaced after the policy decision', () => {
   ])(
     'a replaced link gives %s no access: the policy is asked about the file that was opened',
     async (name, rest) => {
-      const { project, tools, file } = await openTools();
-      await file('project/secret/a', 'x');
-      await file('project/docs/a', 'x');
+      const { project, tools } = await openTools({
+        files: { 'project/secret/a': 'x', 'project/docs/a': 'x' },
+      });
       await symlink('docs', join(project, 'way'));
       const given = { ...rest, path: name === 'fs_list' ? '@project/way' : '@project/way/a' };
       const run = () =>
@@ -71,8 +70,7 @@ describe('a link that is replaced after the policy decision', () => {
   it.skipIf(!existsSync('/proc/self/fd'))(
     'a replaced link gives no access if the file is removed after opening, which changes the name that Linux reports',
     async () => {
-      const { project, file } = await openTools();
-      await file('project/secret', 'x');
+      const { project } = await openTools({ files: { 'project/secret': 'x' } });
       const descriptors = join(project, '..', 'descriptors');
       await mkdir(descriptors);
       for (let at = 0; at < 256; at += 1)
@@ -160,9 +158,9 @@ describe('a protected path', () => {
   });
 
   it('a path is protected by its written form and by its target', async () => {
-    const { project, tools, file } = await openTools();
-    await file('project/.git/config', 'x');
-    await file('project/plain/config', 'x');
+    const { project, tools } = await openTools({
+      files: { 'project/.git/config': 'x', 'project/plain/config': 'x' },
+    });
     await symlink('.git', join(project, 'way'));
     await symlink('plain', join(project, '.husky'));
     const placeOf = (name: string, path: string) => tools.locate?.(name, { path });

@@ -30,14 +30,12 @@ describe('fs_read', () => {
     ['all of Unicode', 'ü🐘\u2028\ufffd\u{10ffff}\n'],
     ['escape sequences', '\u001b[31mred\u001b[0m\n'],
   ])('fs_read returns a small file unchanged: %s', async (_, text) => {
-    const { run, file } = await openTools();
-    await file('project/a', text);
+    const { run } = await openTools({ files: { 'project/a': text } });
     expect(content(await run('fs_read', { path: '@project/a' }))).toBe(text);
   });
 
   it('fs_read returns the requested lines and explains how to continue', async () => {
-    const { run, file } = await openTools();
-    await file('project/a', 'one\ntwo\nthree\nfour');
+    const { run } = await openTools({ files: { 'project/a': 'one\ntwo\nthree\nfour' } });
     const path = '@project/a';
     expect(content(await run('fs_read', { path, from: 2, lines: 2 }))).toBe(
       'two\nthree\n[there is more: continue with from: 4]',
@@ -50,10 +48,9 @@ describe('fs_read', () => {
   });
 
   it('fs_read reports a position after the end of the file', async () => {
-    const { run, file } = await openTools();
-    await file('project/a', 'one\ntwo\n');
-    await file('project/b', 'one');
-    await file('project/c', '');
+    const { run } = await openTools({
+      files: { 'project/a': 'one\ntwo\n', 'project/b': 'one', 'project/c': '' },
+    });
     const past = (given: object) => run('fs_read', given as Record<string, unknown>);
     expect(await past({ path: '@project/a', from: 3 })).toEqual(failed('PAST_THE_END', 'has 2 lines'));
     expect(await past({ path: '@project/a', from: 9 })).toEqual(failed('PAST_THE_END', 'has 2 lines'));
@@ -91,9 +88,12 @@ describe('fs_read', () => {
   });
 
   it('fs_read refuses binary files, and reports single bytes that are not text', async () => {
-    const { run, file } = await openTools();
-    await file('project/image', Buffer.from([0x89, 0x50, 0, 1]));
-    await file('project/latin', Buffer.from('caf\xe9\n', 'latin1'));
+    const { run } = await openTools({
+      files: {
+        'project/image': Buffer.from([0x89, 0x50, 0, 1]),
+        'project/latin': Buffer.from('caf\xe9\n', 'latin1'),
+      },
+    });
     expect(await run('fs_read', { path: '@project/image' })).toEqual(failed('BINARY_FILE', '4 bytes'));
     expect(content(await run('fs_read', { path: '@project/latin' }))).toBe(
       'caf\ufffd\n[bytes that are not UTF-8 are shown as \ufffd]',
@@ -129,8 +129,7 @@ describe('fs_read', () => {
   });
 
   it('fs_read reports a missing file, a folder, and a path below a file', async () => {
-    const { run, file } = await openTools();
-    await file('project/a/b', 'x');
+    const { run } = await openTools({ files: { 'project/a/b': 'x' } });
     expect(await run('fs_read', { path: '@project/a' })).toEqual(
       failed('NOT_A_FILE', '@project/a is a folder'),
     );
@@ -143,9 +142,9 @@ describe('fs_read', () => {
 
 describe('fs_list', () => {
   it('fs_list shows folders, files with their size, and links, and names cannot forge lines', async () => {
-    const { project, run, file } = await openTools();
-    await file('project/a.txt', 'four');
-    await file('project/b\n[9 more, not listed]', '');
+    const { project, run } = await openTools({
+      files: { 'project/a.txt': 'four', 'project/b\n[9 more, not listed]': '' },
+    });
     await mkdir(join(project, 'c'));
     await symlink('/etc/passwd', join(project, 'd'));
     await writeFile(Buffer.concat([Buffer.from(`${project}/`), Buffer.from([0xff])]), '');

@@ -18,11 +18,16 @@ export interface TestTools {
   run(name: string, given: Record<string, unknown>, signal?: AbortSignal): Promise<ToolOutcome>;
 }
 
+interface TestToolsOptions extends Partial<BuiltInOptions> {
+  /** By their path below `directory`. */
+  readonly files?: Readonly<Record<string, string | Buffer>>;
+}
+
 export const SECRET = 'not for tools';
 
 /** Lasts until the test that runs is over. */
-export async function openTools(options: Partial<BuiltInOptions> = {}): Promise<TestTools> {
-  const directory = await newFolder();
+export async function openTools({ files, ...options }: TestToolsOptions = {}): Promise<TestTools> {
+  const directory = await newFolder(files);
   const toolbox = await makeYard(directory, options);
   onTestFinished(async () => {
     await toolbox.tools.close();
@@ -36,7 +41,7 @@ async function makeYard(directory: string, options: Partial<BuiltInOptions>): Pr
   const project = join(directory, 'project');
   const logged: string[] = [];
   const log = { warn: () => {}, error: (_: object, message: string) => void logged.push(message) };
-  await mkdir(project);
+  await mkdir(project, { recursive: true });
   await writeFile(join(directory, 'secret'), SECRET);
   const tools = createBuiltInTools({
     project,

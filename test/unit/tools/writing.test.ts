@@ -51,8 +51,7 @@ describe('fs_write', () => {
   });
 
   it('fs_write that is aborted before its end changes nothing and leaves no file', async () => {
-    const { project, file } = await openTools();
-    await file('project/a', 'old');
+    const { project } = await openTools({ files: { 'project/a': 'old' } });
     const sandbox = await openSandbox({ project });
     const { folder, name } = await openParent(sandbox, ['a'], { make: true });
     const controller = new AbortController();
@@ -76,8 +75,7 @@ describe('fs_edit', () => {
     all === undefined ? { path, find, replace } : { path, find, replace, all };
 
   it('fs_edit replaces the only occurrence of a text literally', async () => {
-    const { project, run, file } = await openTools();
-    await file('project/a', '\ufeffone\r\ntwo $1\r\nthree');
+    const { project, run } = await openTools({ files: { 'project/a': '\ufeffone\r\ntwo $1\r\nthree' } });
     expect(content(await run('fs_edit', edit('two $1\r\n', "$& $' $$\r\n")))).toBe(
       'Changed @project/a in 1 place (23 bytes now).',
     );
@@ -85,8 +83,7 @@ describe('fs_edit', () => {
   });
 
   it('fs_edit refuses an ambiguous text unless all occurrences are meant', async () => {
-    const { project, run, file } = await openTools();
-    await file('project/a', 'x1 x2 x3');
+    const { project, run } = await openTools({ files: { 'project/a': 'x1 x2 x3' } });
     expect(await run('fs_edit', edit('x', 'y'))).toEqual(failed('FIND_AMBIGUOUS', 'occurs 3 times'));
     expect(await run('fs_edit', edit('x', 'y', false))).toEqual(failed('FIND_AMBIGUOUS', 'set all'));
     expect(await run('fs_edit', edit('z', 'y', true))).toEqual(failed('FIND_MISSING', 'to the letter'));

@@ -1,26 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { ToolRun } from '../../../../src/agents/tool-port.ts';
 import { gate } from '../../../support/gate.ts';
-import {
-  callOf,
-  type FakeServer,
-  openSignal,
-  openTools,
-  serverWith,
-  type TestTools,
-  toolOf,
-} from './support.ts';
-
-async function ready(files: FakeServer, times?: object): Promise<TestTools> {
-  const toolbox = openTools({ files }, { restartMs: 1, restartMaxMs: 2, endMs: 50, ...times });
-  await toolbox.tools.settled();
-  return toolbox;
-}
+import { callOf, type FakeServer, openSignal, ready, served, serverWith, toolOf } from './support.ts';
 
 describe('a question of a server during a call (MCP-CONNECTION-3)', () => {
   it('a question of the server is put to a person, whose answer it gets', async () => {
-    const files = serverWith(toolOf('book'));
-    const { tools } = await ready(files);
+    const { files, tools } = await served(toolOf('book'));
     const properties = { day: { type: 'string' as const } };
     const forms = [
       { message: 'Which day?', requestedSchema: { type: 'object' as const, properties } },
@@ -50,8 +35,7 @@ describe('a question of a server during a call (MCP-CONNECTION-3)', () => {
   });
 
   it('a call may ask 20 questions; more are declined, and the agent reads it', async () => {
-    const files = serverWith(toolOf('book'));
-    const { tools } = await ready(files);
+    const { files, tools } = await served(toolOf('book'));
     const form = { message: 'Again?', requestedSchema: { type: 'object' as const, properties: {} } };
     files.answer = async () => {
       const given: string[] = [];
@@ -84,8 +68,7 @@ describe('a question of a server during a call (MCP-CONNECTION-3)', () => {
       { message: 'x'.repeat(20_000), requestedSchema: { type: 'object', properties: {} } },
     ],
   ])('%s is declined, and the agent reads it', async (_, form) => {
-    const files = serverWith(toolOf('book'));
-    const { tools } = await ready(files);
+    const { files, tools } = await served(toolOf('book'));
     files.answer = async () => {
       const { action } = await files.newest.elicitInput(
         form as Parameters<FakeServer['newest']['elicitInput']>[0],
@@ -100,8 +83,7 @@ describe('a question of a server during a call (MCP-CONNECTION-3)', () => {
   });
 
   it('a question while several calls run is declined: none says whose it is', async () => {
-    const files = serverWith(toolOf('book'));
-    const { tools } = await ready(files);
+    const { files, tools } = await served(toolOf('book'));
     const { open: bothRun, passed: both } = gate();
     files.answer = async () => {
       if (files.calls.length === 2) bothRun();
@@ -117,7 +99,7 @@ describe('a question of a server during a call (MCP-CONNECTION-3)', () => {
 
   it('the time of a call stops while a person is asked, and begins again with the answer', async () => {
     const files = serverWith(toolOf('book'));
-    const { tools } = await ready(files, { callMs: 60, callInAllMs: 60 });
+    const { tools } = await ready({ files }, { callMs: 60, callInAllMs: 60 });
     const form = { message: 'Which?', requestedSchema: { type: 'object' as const, properties: {} } };
     files.answer = async ({ signal }) => {
       await files.newest.elicitInput(form);
@@ -137,7 +119,7 @@ describe('a question of a server during a call (MCP-CONNECTION-3)', () => {
     'the time of a call that asks twice at once stops until both are answered, if %s comes first',
     async (_, waits) => {
       const files = serverWith(toolOf('book'));
-      const { tools } = await ready(files, { callMs: 120, callInAllMs: 120 });
+      const { tools } = await ready({ files }, { callMs: 120, callInAllMs: 120 });
       const form = { message: 'Which?', requestedSchema: { type: 'object' as const, properties: {} } };
       files.answer = async () => {
         const given = await Promise.all(waits.map(() => files.newest.elicitInput(form)));
@@ -151,8 +133,7 @@ describe('a question of a server during a call (MCP-CONNECTION-3)', () => {
   );
 
   it('a server that waits no longer, and a call that ends, take the question back', async () => {
-    const files = serverWith(toolOf('book'));
-    const { tools } = await ready(files);
+    const { files, tools } = await served(toolOf('book'));
     const form = { message: 'Which?', requestedSchema: { type: 'object' as const, properties: {} } };
     const ask: ToolRun['ask'] = (_, signal) =>
       new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined)));

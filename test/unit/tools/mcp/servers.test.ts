@@ -1,12 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { isOfServer, wireNames } from '../../../../src/tools/mcp/toolbox.ts';
-import { callOf, FakeServer, openSignal, openTools, serverWith, type TestTools, toolOf } from './support.ts';
-
-async function ready(servers: Readonly<Record<string, FakeServer>>): Promise<TestTools> {
-  const toolbox = openTools(servers);
-  await toolbox.tools.settled();
-  return toolbox;
-}
+import {
+  callOf,
+  FakeServer,
+  openSignal,
+  openTools,
+  ready,
+  served,
+  serverWith,
+  type TestTools,
+  toolOf,
+} from './support.ts';
 
 const READS = { annotations: { readOnlyHint: true } };
 
@@ -118,8 +122,7 @@ describe('the tools of MCP servers', () => {
   ])(
     'a tool with %s is left out and named: providers would refuse every request that offers it',
     async (_, more, why) => {
-      const files = serverWith(toolOf('a'), toolOf('bad', more));
-      const { tools, until } = await ready({ files });
+      const { files, tools, until } = await served(toolOf('a'), toolOf('bad', more));
       expect([...tools.definitions().keys()]).toEqual(['mcp__files__a']);
       expect(tools.status()[0]?.leftOut).toEqual([expect.stringMatching(why)]);
       files.tools = [toolOf('a'), toolOf('bad')];
@@ -179,8 +182,7 @@ describe('the tools of MCP servers', () => {
   });
 
   it('the tools follow a list that changes', async () => {
-    const files = serverWith(toolOf('a'));
-    const { tools, until } = await ready({ files });
+    const { files, tools, until } = await served(toolOf('a'));
     files.tools = [toolOf('b'), toolOf('c')];
     await files.newest.sendToolListChanged();
     await until(() => tools.definitions().has('mcp__files__c'));
@@ -189,8 +191,7 @@ describe('the tools of MCP servers', () => {
 
   it('arguments are checked by the schema that the server gave', async () => {
     const inputSchema = { type: 'object', properties: { n: { type: 'number' } } };
-    const files = serverWith(toolOf('a', { inputSchema }));
-    const { tools } = await ready({ files });
+    const { files, tools } = await served(toolOf('a', { inputSchema }));
     expect(tools.check('mcp__files__a', { n: 1 })).toBeNull();
     expect(tools.check('mcp__files__a', { n: 'x' })).toContain('must be number');
     expect(tools.check('mcp__files__other', {})).toContain('no tool');
@@ -202,8 +203,7 @@ describe('the tools of MCP servers', () => {
 
 describe('a call of an MCP tool', () => {
   it('a call carries its key and returns the text of the result', async () => {
-    const files = serverWith(toolOf('a'));
-    const { tools } = await ready({ files });
+    const { files, tools } = await served(toolOf('a'));
     expect(await tools.run(callOf('mcp__files__a', { n: 1 }), openSignal())).toEqual({
       kind: 'completed',
       content: 'done',
@@ -216,8 +216,7 @@ describe('a call of an MCP tool', () => {
   });
 
   it('a call fails with the text of the tool, or reports that there was none', async () => {
-    const files = serverWith(toolOf('a'));
-    const { tools } = await ready({ files });
+    const { files, tools } = await served(toolOf('a'));
     files.answer = () => ({ isError: true, content: [{ type: 'text', text: 'no such file' }] });
     const call = () => tools.run(callOf('mcp__files__a'), openSignal());
     expect(await call()).toEqual({ kind: 'failed', code: 'TOOL_FAILED', message: 'no such file' });
@@ -229,8 +228,7 @@ describe('a call of an MCP tool', () => {
   });
 
   it('a call fails when the server refuses it', async () => {
-    const files = serverWith(toolOf('a'));
-    const { tools } = await ready({ files });
+    const { files, tools } = await served(toolOf('a'));
     files.answer = () => {
       throw new Error('not today');
     };
@@ -286,8 +284,7 @@ describe('a call of an MCP tool', () => {
   });
 
   it('a call passes on what its tool reports, in one line of limited length', async () => {
-    const files = serverWith(toolOf('a'));
-    const { tools } = await ready({ files });
+    const { files, tools } = await served(toolOf('a'));
     files.answer = async ({ meta }) => {
       const { progressToken } = meta as { progressToken: string };
       for (const more of [{ total: 3, message: `a\nb${'x'.repeat(400)}` }, { progress: 2 }])
@@ -305,8 +302,7 @@ describe('a call of an MCP tool', () => {
   });
 
   it('a call ends with its signal, and the server is notified', async () => {
-    const files = serverWith(toolOf('a'));
-    const { tools } = await ready({ files });
+    const { files, tools } = await served(toolOf('a'));
     const cancelled = new Promise<void>((resolve) => {
       files.answer = ({ signal }) => {
         signal.addEventListener('abort', () => resolve());
@@ -321,8 +317,7 @@ describe('a call of an MCP tool', () => {
   });
 
   it('a call whose signal is already aborted does not begin', async () => {
-    const files = serverWith(toolOf('a'));
-    const { tools } = await ready({ files });
+    const { files, tools } = await served(toolOf('a'));
     expect(await tools.run(callOf('mcp__files__a'), AbortSignal.abort())).toEqual({ kind: 'aborted' });
     expect(files.calls).toEqual([]);
   });

@@ -127,6 +127,22 @@ export function serverWith(...tools: object[]): FakeServer {
   return server;
 }
 
+/** With all servers ready. */
+export async function ready(
+  servers: Readonly<Record<string, FakeServer>>,
+  times: Partial<McpTimes> = {},
+): Promise<TestTools> {
+  const toolbox = openTools(servers, { ...FAST, ...times });
+  await toolbox.tools.settled();
+  return toolbox;
+}
+
+/** The tools of one server, `files`, which is ready. */
+export async function served(...tools: object[]) {
+  const files = serverWith(...tools);
+  return { files, ...(await ready({ files })) };
+}
+
 export function toolOf(name: string, more: object = {}): object {
   return { name, inputSchema: { type: 'object' }, ...more };
 }
