@@ -199,6 +199,7 @@ describe('the Responses API', () => {
     });
     const cancelled = await openai.responses.cancel(begun.id);
     expect(cancelled.status).toBe('cancelled');
+    expect([begun.background, cancelled.background]).toEqual([true, true]);
     const next = await create('again', { previous_response_id: begun.id, model: 'lead' });
     expect(next.output_text).toBe('Noted: again');
   });

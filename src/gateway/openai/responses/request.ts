@@ -59,6 +59,7 @@ const KNOWN: ReadonlySet<string> = new Set(Object.keys(responseRequestSchema.sha
 
 /** What the response says about its request. */
 export interface ResponseMeta {
+  readonly background?: true;
   readonly previous?: string;
   readonly instructions?: string;
   readonly metadata?: Readonly<Record<string, string>>;
@@ -68,7 +69,6 @@ export interface ResponseRequest {
   readonly chat: ChatRequest;
   /** The response that is continued, or an item of its output; null: none. */
   readonly previous: string | null;
-  readonly isInBackground: boolean;
   readonly meta: ResponseMeta;
 }
 
@@ -105,8 +105,8 @@ export function readResponseRequest(body: unknown, from: Sender): ResponseReques
   return {
     chat: { ...chat, unused: unusedIn(given, KNOWN) },
     previous: previous || (isNamed ? null : referred),
-    isInBackground: given.background === true,
     meta: {
+      ...(given.background && { background: true }),
       ...(previous && { previous }),
       ...(instructions && { instructions }),
       ...(metadata && !isEmpty(metadata) && { metadata }),

@@ -20,7 +20,6 @@ export interface ResponseFacts {
   readonly model: string;
   /** Seconds since the epoch. */
   readonly created: number;
-  readonly isInBackground: boolean;
   readonly meta: ResponseMeta;
 }
 
@@ -52,7 +51,7 @@ export function outcomeIn(said: readonly Said[]): Outcome {
 }
 
 export function responseOf(facts: ResponseFacts, { text, calls, end }: Outcome): object {
-  const { id, conversation, model, created, isInBackground, meta } = facts;
+  const { id, conversation, model, created, meta } = facts;
   const status = statusOf(end);
   const failure = end?.kind === 'failed' ? end.refusal : null;
   const reason = status === 'incomplete' && end?.kind === 'end' ? incompleteness(end.reason) : null;
@@ -61,7 +60,7 @@ export function responseOf(facts: ResponseFacts, { text, calls, end }: Outcome):
     object: 'response',
     created_at: created,
     status,
-    background: isInBackground,
+    background: meta.background === true,
     error: failure && { code: failure.code, message: `${failure.message}` },
     incomplete_details: reason && { reason },
     instructions: meta.instructions ?? null,

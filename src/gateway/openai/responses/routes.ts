@@ -50,10 +50,9 @@ export function addResponsesRoutes(app: Application, starter: Starter): void {
       conversation: started.conversation,
       model: started.model,
       created: Math.floor(Date.now() / 1_000),
-      isInBackground: request.isInBackground,
       meta: request.meta,
     };
-    if (chat.stream || !request.isInBackground)
+    if (chat.stream || !request.meta.background)
       return answer(context, started, {
         isStream: chat.stream,
         frames: (said, onFault) => responseFrames(facts, said, onFault),
@@ -144,14 +143,7 @@ async function stored(context: Request, id = context.req.param('id') ?? ''): Pro
   const reply = await replyTo(posted);
   const { said, length } = reply.replay(entries);
   const created = Math.floor(Date.parse(post.createdAt) / 1_000);
-  const facts = {
-    id,
-    conversation,
-    model: posted.agent ?? ANYBODY,
-    created,
-    isInBackground: false,
-    meta: response,
-  };
+  const facts = { id, conversation, model: posted.agent ?? ANYBODY, created, meta: response };
   return { post, facts, outcome: outcomeIn(said), length, later: entries.slice(length) };
 }
 
