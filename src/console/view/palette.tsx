@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { FILTERS, partsOf } from '../model/list/search-query.ts';
+import { FILTERS, partsOf, searchQueryOf } from '../model/list/search-query.ts';
 import { nameOfAuthor } from '../state/conversation.ts';
 import {
   answer,
@@ -13,7 +13,6 @@ import {
   nothing,
   typed,
 } from '../state/palette.ts';
-import { route } from '../state/route.ts';
 import { Dialog, reveal } from './parts/controls.tsx';
 import { Avatar, Title, When } from './parts/parts.tsx';
 
@@ -163,12 +162,12 @@ function OptionText({ choice }: { readonly choice: Choice }) {
       </span>
     );
   const { author, title, conversation, index, at, snippet, marks } = choice.hit;
-  const isHere = route.value.page === 'conversation' && route.value.id === conversation;
+  const isOnly = searchQueryOf(typed.value).filters.conversation === conversation;
   return (
     <>
       <span class="line abreast">
         <bdi class="title one-line">{nameOfAuthor(author)}</bdi>
-        <Title of={{ id: conversation, title: isHere ? `entry ${index}` : title }} class="muted" />
+        <Title of={{ id: conversation, title: isOnly ? `entry ${index}` : title }} class="muted" />
         <When at={at} />
       </span>
       <bdi class="snippet breaks">
