@@ -133,6 +133,18 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     expect(await entries('one')).toContain('DENIED');
   });
 
+  it('after Esc in the reason of a call, the keys of its answers act', async () => {
+    await post('left-reason', 'write it, with a reason');
+    const page = await stage.look('#/inbox');
+    const waiting = await openItem(page, 'with a reason');
+    await waiting.getByRole('button', { name: 'Approve' }).waitFor();
+    await waiting.getByLabel('Reason').fill('not now');
+    await page.keyboard.press('Escape');
+    await pressAlone(page, 'd');
+    await waiting.waitFor({ state: 'detached' });
+    expect(await textOf(page.getByRole('alert'))).toMatch(/^Denied by console \(not now\): fs_write /);
+  });
+
   it('a click on a row selects it, and an arrow key after a key that was refused selects what is shown', async () => {
     for (const name of ['one', 'two', 'three']) await post(`clicked-${name}`, `write it, clicked ${name}`);
     const page = await stage.look('#/inbox');

@@ -290,7 +290,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
       await page.keyboard.press('Escape');
       await item.waitFor({ state: 'detached' });
       expect(await textOf(page.getByRole('alert'))).toMatch(
-        /alice denied this call first. Your text is at this call in its conversation/,
+        /from away: alice denied this call first. Your text is at this call in its conversation/,
       );
       await page.evaluate("location.hash = '#/c/away'");
       await expect.poll(() => page.getByLabel('Your reason, not sent').inputValue()).toBe('not so fast');

@@ -4,7 +4,7 @@ import { answeredFirst } from '../../conversation/log/words.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { keepDraft, readDraft } from '../api/browser.ts';
 import { type ApprovalAnswer, isRetryable, RequestError, requests } from '../api/requests.ts';
-import { pretty, shortLine } from '../model/format.ts';
+import { pretty, shortLine, withoutAnsi } from '../model/format.ts';
 import type { InboxItem } from '../model/list/inbox.ts';
 import type { Approval, Call, Question } from '../model/thread/calls.ts';
 import { opened, recipientsHere, version } from './conversation.ts';
@@ -12,6 +12,7 @@ import { rows } from './conversations.ts';
 import { inbox } from './inbox.ts';
 import { addToMessage } from './keys.ts';
 import { isNew, markRead } from './list.ts';
+import { linkTo } from './route.ts';
 import { notice, report, sender } from './session.ts';
 
 /**
@@ -159,7 +160,7 @@ export function wouldAnswerAnother(agent: string): boolean {
 }
 
 /** KEPT-1: says where the texts of a call are that left the inbox. */
-export async function tellKept({ conversation, agent }: InboxItem, call: Call): Promise<void> {
+export async function tellKept({ conversation, agent, title }: InboxItem, call: Call): Promise<void> {
   const places = fieldsOfCall(call).map((field) => `${conversation}/${field}`);
   const about = places.find((place) => readDraft(place) !== '');
   if (about === undefined) return;
@@ -167,5 +168,6 @@ export async function tellKept({ conversation, agent }: InboxItem, call: Call): 
   const isAsked = ({ kind, ...of }: InboxItem) =>
     kind === 'question' && of.conversation === conversation && of.agent === agent;
   const where = call.approval || inbox.peek().some(isAsked) ? 'at this call in' : 'in the message field of';
-  notice.value = { text: `${over} Your text is ${where} its conversation.`, hint: '', about };
+  const text = `${shortLine(withoutAnsi(title))}: ${over} Your text is ${where} its conversation.`;
+  notice.value = { text, hint: '', about, href: linkTo.conversation(conversation) };
 }

@@ -10,7 +10,7 @@ import { notice } from './session.ts';
  * KEYS-1 An Esc within a moment of another one leaves no page: people who close something with two quick ones keep their place.
  * KEYS-2 A key that an input method uses, such as Esc while it composes a word, does nothing else.
  * KEYS-3 Typed words decide nothing: a key that answers, approves or dismisses acts only as the first one after an arrow key or Tab
- *    selected the entry, or a click its row in the inbox, or Esc left its arguments. Where it does not, the next arrow key selects what it meant. A character within a moment of another one, wherever that was typed, leaves no page either. A call whose end
+ *    selected the entry, or a click its row in the inbox, or Esc left a field of its call. Where it does not, the next arrow key selects what it meant. A character within a moment of another one, wherever that was typed, leaves no page either. A call whose end
  *    was not in sight is not answered: its key leads there, and after a moment acts once more.
  * KEYS-4 The keys of one character can be turned off in this browser (WCAG 2.2, 2.1.4).
  * KEYS-5 Keys belong to the uppermost layer: a dialog or a menu, which the browser closes, then the page.
@@ -121,7 +121,7 @@ function leaveField({ key, target }: KeyboardEvent): boolean {
   if (key !== 'Escape') return false;
   if (target.id === 'search') narrow({ text: '' });
   target.blur();
-  isSelected = target.closest('.edit-arguments') !== null;
+  isSelected = target.closest('.ask-card') !== null;
   const around = target.closest<HTMLElement>('article');
   if (around) around.focus();
   else focusSelected();
