@@ -1004,7 +1004,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   it('a failed turn that another agent was asked to continue is closed: it leads to that turn, and offers no other action', async () => {
     const page = await stage.begin('passed-on', 'shout');
     const failed = page.locator('article.fault', { hasText: 'This turn failed' });
-    await failed.getByRole('button', { name: 'Ask another agent' }).click();
+    await failed.getByRole('button', { name: 'Ask another agent' }).press('Enter');
+    await expect.poll(() => page.evaluate('document.activeElement.title')).toContain('Please continue for');
     await failed.getByRole('button', { name: /Dev/ }).click();
     await message(page, /Noted: .*Please continue for/s).waitFor();
     expect(await textOf(failed)).toMatch(/Continued by Dev\b.*: entry \d+$/);

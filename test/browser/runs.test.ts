@@ -244,6 +244,7 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     );
     expect(await textOf(item.locator('.detail'))).toContain('The newest message: “begin”');
     await item.locator('a.opens').click();
+    await expect.poll(() => page.locator('#composer:focus').inputValue()).toBe('@starter ');
     await page.getByText('goes to Sue Starter with the next message').waitFor();
     const signs = `[...document.querySelectorAll('.run-path li')]
       .map((one) => getComputedStyle(one, '::after').content.replace(/["/ ]/g, ''))`;

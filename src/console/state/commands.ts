@@ -81,7 +81,6 @@ const chooseFiles = () => document.querySelector<HTMLElement>('.composer input[t
 
 function everywhere(): Offer[] {
   const hasField = mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page);
-  const isOutside = route.value.page !== 'conversation';
   const { undo, text } = notice.value ?? {};
   return [
     offer(`Undo (${text})`, 'take back', takeBack, Boolean(undo)),
@@ -98,7 +97,7 @@ function everywhere(): Offer[] {
         workflowToStart.value = id; // with the message of the person
         writeNew();
       },
-      isOffered: isOutside && isOperator.value,
+      isOffered: route.value.page !== 'conversation' && isOperator.value,
     })),
     ...THEMES.map((one) =>
       offer(`Theme: ${one}`, 'look colours', () => chooseTheme(one), one !== theme.value),

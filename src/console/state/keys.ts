@@ -332,7 +332,8 @@ function focusList(): boolean {
 
 /** Starts a message to an agent; `otherwise` is its text if none is written yet. Without an agent, the text alone. */
 export function writeTo(slug: string, otherwise = ''): void {
-  write((text) => (slug === '' ? otherwise : `@${slug} ${text || otherwise}`));
+  const to = `@${slug} `;
+  write((text) => (slug === '' ? otherwise : text.startsWith(to) ? text : to + (text || otherwise)));
 }
 
 export function addToMessage(text: string): void {

@@ -122,8 +122,7 @@ function ofButtons(): Command[] {
 /** Why the list is empty; null: it may have something soon, or nothing fits. */
 export const nothing = computed<string | null>(() => {
   const slugs = team.value.map(({ slug }) => slug); // hired agents of other conversations are not known
-  const table = phases.value.map(({ phase }) => phase);
-  return whyNothing(query.value, { agent: slugs, phase: table });
+  return whyNothing(query.value, { agent: slugs, phase: phases.value.map(({ phase }) => phase) });
 });
 
 export function openCommands(): void {

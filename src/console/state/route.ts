@@ -95,9 +95,9 @@ export function showEntry(conversation: string, index: number): void {
 const field = () => document.getElementById('composer');
 
 /** Opens a conversation and puts the cursor into its message field, or writes there. */
-export function writeIn(conversation: string): void {
+export function writeIn(conversation: string, write = () => field()?.focus()): void {
   const isShown = () => opened.value?.id === conversation && field() !== null;
-  whenReady(linkTo.conversation(conversation), isShown, () => field()?.focus());
+  whenReady(linkTo.conversation(conversation), isShown, write);
 }
 
 export function writeNew(write = () => field()?.focus()): void {

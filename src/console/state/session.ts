@@ -36,7 +36,6 @@ export interface Notice {
   readonly isUnreachable?: boolean;
   /** The action succeeded, and this takes it back; null: nothing does. */
   readonly undo?: (() => void) | null;
-  /** Where what was done is. */
   readonly href?: string;
   /** The place of the unsent text that it is about: without that text, it is over. */
   readonly about?: string;

@@ -22,8 +22,8 @@ import {
   readEntries,
 } from '../state/inbox.ts';
 import { InConversation } from '../state/kept.ts';
-import { isWriting } from '../state/keys.ts';
-import { linkTo, showEntry } from '../state/route.ts';
+import { isWriting, writeTo } from '../state/keys.ts';
+import { linkTo, showEntry, writeIn } from '../state/route.ts';
 import { isAway, refused } from '../state/session.ts';
 import { Markdown } from './markdown/markdown.tsx';
 import { Button, QuietButton, reveal } from './parts/controls.tsx';
@@ -212,9 +212,10 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
     leaveOut(item, `${withoutAnsi(did)}: ${shortLine(withoutAnsi(of))}`);
   };
   const open = (event: Event) => {
-    if (entry === null) return;
+    if (entry === null && kind !== 'input') return;
     event.preventDefault();
-    showEntry(conversation, entry);
+    if (entry !== null) showEntry(conversation, entry);
+    else writeIn(conversation, () => writeTo(agent));
   };
   return (
     <article

@@ -88,7 +88,7 @@ const WAITS: Readonly<Record<Until, string>> = {
 function workOf(agent: string, thread: Thread): string {
   const { status, isStopped } = thread.stateOf(agent);
   if (isStopped) return 'is stopped';
-  if (status === 'idle') return lastEnd(agent, thread) ?? 'waits for a message';
+  if (status === 'idle') return lastEnd(agent, thread) ?? `waits for a message to @${agent}`;
   return status === 'running' ? 'works on it' : WAITS[waitOf(thread, agent)];
 }
 

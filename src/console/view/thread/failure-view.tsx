@@ -98,6 +98,8 @@ type EndedProps = Omit<ContinueProps, 'isFutile'> &
 /** The log does not say why the turn ended. */
 export const UNKNOWN = { code: null, failed: null, model: undefined };
 
+const focusFirst = (choices: HTMLElement | null) => choices?.querySelector('button')?.focus();
+
 /** The answers to a turn that ended early, the same in the thread and in the inbox. */
 export function EndedActions({ code, model, children, ...again }: EndedProps) {
   const [isChoosing, choose] = useState(false);
@@ -130,7 +132,7 @@ export function EndedActions({ code, model, children, ...again }: EndedProps) {
       {isFutile && button}
       {children}
       {isChoosing && (
-        <div class="buttons choice">
+        <div class="buttons choice" ref={focusFirst}>
           {others.map(({ slug }) => (
             <Button key={slug} title={`Posts “${words}” in your name`} onClick={() => void ask(slug)}>
               <Avatar id={slug} size="small" />
