@@ -343,7 +343,7 @@ function Thumbs({ index, given }: FeedbackProps) {
           key={value}
           aria-label={`${LABELS[value]}, entry ${index}`}
           aria-pressed={now === value}
-          title={`Rate: ${LABELS[value]}`}
+          title={`Rate (thumb ${value}): ${LABELS[value]}`}
           onClick={() => void (now === value ? send(index, 'none') : send(index, value, note))}
         >
           <Icon name={value} />
