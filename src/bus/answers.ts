@@ -46,14 +46,14 @@ const activity = fields({
     .enum(['approval', 'outcome', 'question', 'agent', 'caller', 'program', 'input'])
     .optional()
     .describe(
-      'What it waits for: an approval, a decision on a call that may have run, an answer, another agent, the result of a tool that the author of a post brought, its own program, the first message of a run',
+      'What it waits for: an approval, a decision on a call that may have run, an answer, another agent, the result of a tool that the author of a post brought, its own program, a message to a run',
     ),
   of: z.string().optional().describe('The tool, the other agent, the workflow, or the code of the failure'),
   asks: z.string().optional().describe('Of an approval: the MCP server whose question it answers'),
   entry: index
     .optional()
     .describe(
-      'The entry that requests the approval, asks the question, names the limit or says why the turn failed',
+      'The entry that requests the approval, asks the question, names the limit or says why the turn failed; of a run that waits, what its agent said last at its node, else the newest message',
     ),
   position: index.optional().describe('Of a question: the position of its call in that entry'),
   retry: fields({

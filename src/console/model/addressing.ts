@@ -28,9 +28,10 @@ export function recipientsOf(
   const team = { agents: new Map([...agents, ...hired].map((one) => [one.slug, one])), defaultAgent };
   const askers = (thread?.questions ?? []).map(({ agent }) => agent).filter((slug) => team.agents.has(slug));
   const { known: mentioned, unknown } = mentions(content, team);
-  const next = askers[0] ?? agentByState(thread?.floor ?? FIRST_FLOOR, team);
-  const slugs = mentioned.length > 0 ? mentioned : [next];
   const statusOf = (slug: string) => thread?.agents.get(slug)?.status ?? 'idle';
+  const isBusy = (slug: string) => statusOf(slug) !== 'idle' || thread?.stateOf(slug).isStopped === true;
+  const next = askers[0] ?? agentByState(thread?.floor ?? FIRST_FLOOR, team, isBusy);
+  const slugs = mentioned.length > 0 ? mentioned : [next];
   const running = [...(thread?.agents.keys() ?? [])].filter((slug) => statusOf(slug) === 'running');
   const hasTurn = slugs.some((slug) => statusOf(slug) !== 'idle');
   return {
@@ -52,7 +53,8 @@ export function whyItAnswers(
   const { mode, phase, activeAgent, run } = floor;
   const agent = agents.find((one) => one.slug === slug);
   if (isAnswer) return 'its question is open';
-  if (mode === 'run' && run?.agent === slug) return `the run of ${run.workflowId} is at ${run.node}`;
+  const visit = mode === 'run' ? (run?.branches ?? [run]).find((one) => one?.agent === slug) : null;
+  if (visit) return `the run of ${run?.workflowId} is at ${visit.node}`;
   if (mode === 'agent' && activeAgent === slug) return 'it has the floor';
   if (agent?.phases.includes(phase)) return `it works in the phase ${phase}`;
   if (agent?.modes.includes(mode)) return `it works in the mode ${mode}`;

@@ -310,7 +310,8 @@ export function route(
   const { known: mentioned } = mentions(message.content, roster);
   if (mentioned.length > 0) return { ok: true, to: mentioned, byName: true };
   const asking = askingAgent(message.replyTo, state, roster, log);
-  return { ok: true, to: [asking ?? agentByState(state, roster)], byName: false };
+  const isBusy = (slug: string) => agentState(state, slug).turn !== null || isStopped(state, slug);
+  return { ok: true, to: [asking ?? agentByState(state, roster, isBusy)], byName: false };
 }
 
 /** ROUTING-3: the agent that asked the question that `replyTo` names, else the one that has waited longest. */

@@ -30,7 +30,7 @@ import { addLimit } from './turn-entries.ts';
  * Runs: a workflow executed node by node. The current nodes are part of the state, so a crash does not lose them.
  *
  * RUN-BRANCH-1 An outcome that leads to several nodes forks the run: one branch for each, with agents of their own. A message that names no
- *    agent is for the first branch that runs.
+ *    agent is for the first of their agents that is neither at work nor stopped, else for the first.
  * RUN-BRANCH-2 Each branch is entered once, in the append that forks, and continues by itself. The configuration allows no fork within one.
  * RUN-BRANCH-3 A node with `after` is entered when the last branch comes. An entry without `to` says that a branch waits there.
  * RUN-BRANCH-4 A branch that leads to `end` ends the run, and the turns of the other branches.

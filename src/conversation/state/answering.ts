@@ -78,14 +78,18 @@ export interface Answerers {
   readonly defaultAgent: string;
 }
 
+type Branch = Pick<FloorBranch, 'agent'>;
 type Asked = Pick<Floor, 'activeAgent' | 'phase' | 'mode'> & {
-  readonly run: { readonly agent: string | null } | null;
+  readonly run: (Branch & { readonly branches?: readonly Branch[] | undefined }) | null;
 };
 
-/** ROUTING-4 to ROUTING-8: the agent that the conversation's state determines. */
-export function agentByState(floor: Asked, roster: Answerers): string {
+/** ROUTING-4 to ROUTING-8: the agent that the conversation's state determines. Busy agents have a turn or are stopped. */
+export function agentByState(floor: Asked, roster: Answerers, isBusy: (slug: string) => boolean): string {
   const { activeAgent, phase, mode, run } = floor;
-  if (mode === 'run' && run?.agent && roster.agents.has(run.agent)) return run.agent;
+  const ofRun = mode === 'run' && run ? (run.branches ?? [run]).map(({ agent }) => agent ?? '') : [];
+  const known = ofRun.filter((slug) => roster.agents.has(slug));
+  const branch = known.find((slug) => !isBusy(slug)) ?? known[0]; // RUN-BRANCH-1
+  if (branch !== undefined) return branch;
   if (mode === 'agent' && activeAgent !== null && roster.agents.has(activeAgent)) return activeAgent;
   return (
     preferredAgent((agent) => agent.phases.includes(phase), floor, roster) ??

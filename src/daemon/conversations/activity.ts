@@ -110,10 +110,7 @@ function waits(state: ConversationState, agent: string, entries: readonly Entry[
   const waiting = (since: string | null, what: Partial<Activity>): Activity => {
     return { agent, status: 'waiting', since, ...what };
   };
-  if (!turn && statusOf(state, agent) === 'waiting')
-    return [
-      waiting(timeOf(entries, state.run?.enteredAt ?? -1), { for: 'input', of: state.run?.workflowId }),
-    ];
+  if (!turn && statusOf(state, agent) === 'waiting') return [waitingRun(state, agent, entries)];
   return (turn?.openCalls ?? []).flatMap(
     ({ approval, name: of, place, arguments: given, atCaller, question }) => {
       if (question) {
@@ -135,6 +132,24 @@ function waits(state: ConversationState, agent: string, entries: readonly Entry[
       return [waiting(since, { for: 'agent', ...(to === undefined ? {} : { of: to }) })];
     },
   );
+}
+
+/** Names the last words of the agent at its node, else the newest ones of anybody. */
+function waitingRun({ run }: ConversationState, agent: string, entries: readonly Entry[]): Activity {
+  const visit = visitsOf(run).find((one) => one.agent === agent);
+  const at = visit?.enteredAt ?? -1;
+  const says = (entry: Entry) => entry.type === 'message' && entry.role !== 'tool' && !!entry.content;
+  const own = entries.slice(at + 1).findLast((entry) => entry.author.id === agent && says(entry));
+  const said = own ?? entries.findLast(says);
+  const since = timeOf(entries, at);
+  return {
+    agent,
+    status: 'waiting',
+    since,
+    for: 'input',
+    of: run?.workflowId,
+    ...(said && { entry: said.index }),
+  };
 }
 
 /** Limited, stopped with outstanding work, or failed. */

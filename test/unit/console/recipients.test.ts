@@ -63,6 +63,19 @@ describe('the recipients of a message that is being written', () => {
     expect(to('hello', threadOf(...entries)).slugs).toEqual([expected]);
   });
 
+  it('of nodes side by side, it is the first agent that waits for a message, else the first', () => {
+    const fork = [...run, node({ branch: 'n', to: ['dev'] }), node({ node: 'm', branch: 'm', to: ['slow'] })];
+    const turn = (agent: string) => entry('turn-started', { agent, turnId: agent, trigger: [] });
+    const end = entry('turn-ended', { agent: 'slow', turnId: 'slow', outcome: 'completed' });
+    const both = [...fork, turn('dev'), turn('slow')];
+    expect(to('hello', threadOf(...both)).slugs).toEqual(['dev']);
+    const waits = threadOf(...both, end);
+    expect(to('hello', waits)).toMatchObject({ slugs: ['slow'], missed: ['dev'] });
+    expect(whyItAnswers('slow', false, waits.floor, AGENTS)).toBe('the run of w is at m');
+    const stopped = threadOf(...both, end, entry('agent-stopped', { agent: 'slow', by: 'ann' }));
+    expect(to('hello', stopped).slugs).toEqual(['dev']);
+  });
+
   it('an open question gets the message, and says so, also if the text names its agent', () => {
     const ask = { function: { name: 'ask', arguments: '{"question":"Which?"}' }, id: 'c', type: 'function' };
     const asked = threadOf(

@@ -118,6 +118,16 @@ describe('nodes that run side by side', () => {
     expect(core.callOf('qa')).toBeDefined();
   });
 
+  it('RUN-BRANCH-1 a message that names no agent is for the branch that waits for one, before those at work and stopped ones', () => {
+    const core = forked();
+    expect(core.post('a word').reply).toMatchObject({ agents: ['dev'] }); // both work
+    core.actOn(core.callOf('doc'), 'Which style?', []);
+    expect(core.post('the short one').reply).toMatchObject({ agents: ['doc'] });
+    core.actOn(core.callOf('doc'), 'And which length?', []);
+    core.do({ type: 'stop', agent: 'doc', by: PERSON });
+    expect(core.post('and now?').reply).toMatchObject({ agents: ['dev'] });
+  });
+
   it('a stop holds all branches, and a resume continues each at its node', () => {
     const core = forked();
     core.do({ type: 'stop', agent: null, by: PERSON });

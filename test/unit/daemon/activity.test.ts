@@ -120,7 +120,12 @@ describe('the activity of a conversation', () => {
     const stopped = log(person, { type: 'run-started', ...run }, entered, began, ended('aborted'));
     expect(stored(stopped.slice(0, -1))).toEqual([]);
     expect(stored(stopped)).toEqual([
-      { agent: 'pm', status: 'waiting', since: at(2), for: 'input', of: 'ship' },
+      { agent: 'pm', status: 'waiting', since: at(2), for: 'input', of: 'ship', entry: 0 },
+    ]);
+    const question = { type: 'message', role: 'assistant', content: 'Which style?' };
+    const later = { ...person, content: 'Something else.', to: ['qa'] };
+    expect(stored(log(...stopped.slice(0, -1), question, ended('completed'), later))).toMatchObject([
+      { for: 'input', entry: 4 },
     ]);
     expect(stored(log(...stopped, { type: 'run-ended', ...run, outcome: 'done' }))).toEqual([]);
   });
