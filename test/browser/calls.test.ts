@@ -363,7 +363,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     const asked = await openItem(page, 'book');
     await asked.getByLabel('Day').fill('Friday');
     await asked.getByRole('button', { name: 'Send this answer' }).click();
-    await expect.poll(() => textOf(page.getByRole('alert'))).toMatch(/^Sent to “program”: /);
+    await expect.poll(() => textOf(page.getByRole('alert'))).toMatch(/^Sent to “program”: .* Friday/);
   });
 
   itLong('a text for a question that another person answered is for the agent that asked', async () => {
@@ -700,6 +700,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await expect.poll(() => isInWindow(card.locator('.call-end'))).toBe(true);
     expect(await readFile(file, 'utf8')).toMatch(/^open/);
     await card.locator('.read-on').waitFor({ state: 'detached' });
+    await expect.poll(() => isInWindow(run)).toBe(true);
     await run.click();
     await message(page, 'Noted:').waitFor();
     expect(await readFile(file, 'utf8')).not.toMatch(/^open/);

@@ -112,6 +112,13 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await page.keyboard.press('m');
     await page.getByRole('button', { name: 'Pin', exact: true }).click();
     await until(async () => (await titles(page))[0]).toBe('Hello there');
+    await page.getByText('Pinned: Hello there').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await until(async () => (await titles(page))[0]).not.toBe('Hello there');
+    await row(page, 'Hello there').locator('.row').focus();
+    await page.keyboard.press('m');
+    await page.getByRole('button', { name: 'Pin', exact: true }).click();
+    await until(async () => (await titles(page))[0]).toBe('Hello there');
     await post('newer', 'Newer words');
     await page.reload();
     await until(async () => (await titles(page)).slice(0, 2)).toEqual(['Hello there', 'Newer words']);
@@ -127,6 +134,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await row(page, 'Hello there').getByRole('button', { name: 'Organize' }).click();
     await page.getByRole('button', { name: 'Unpin' }).click();
     await until(async () => (await titles(page))[0]).toBe('Newer words');
+    await page.getByText('Unpinned: Hello there').waitFor();
   });
 
   it('a conversation is unread until it is opened, in all tabs, and can be marked as unread', async () => {

@@ -242,7 +242,7 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     expect(await textOf(item.locator('.detail'))).toContain(
       'Workflow both. Open the conversation to answer.',
     );
-    expect(await textOf(item.locator('.detail'))).toContain('The newest message: “begin”');
+    await expect.poll(() => textOf(item.locator('.detail .prose'))).toBe('alice: begin');
     await item.locator('a.opens').click();
     await expect.poll(() => page.locator('#composer:focus').inputValue()).toBe('@starter ');
     await page.getByText('goes to Sue Starter with the next message').waitFor();
@@ -256,6 +256,9 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     await page.locator('.member', { hasText: 'Sue Starter' }).locator('summary').click();
     await page.locator('.member').getByRole('link', { name: 'begin' }).click();
     await expect.poll(() => page.url()).toMatch(/#\/c\/later$/);
+    await stage.api('POST', 'conversations/later/label', { archived: true, publisher: 'alice' });
+    await page.evaluate("location.hash = '#/inbox'");
+    await page.getByRole('heading', { name: 'begin (archived)' }).waitFor();
   });
 
   itLong('a conversation without a run has no path', async () => {

@@ -4,11 +4,7 @@ import { clockTimeOf, dayOf, fullTime, roughly } from './format.ts';
 
 /** What the page of the team and the system shows. */
 
-export interface Problem {
-  readonly text: string;
-  readonly detail?: string | undefined;
-  readonly isOfLetters?: boolean;
-}
+export type Problem = Readonly<{ text: string; detail?: string | undefined; isOfLetters?: boolean }>;
 
 /** Posts are usually in a log within a second. */
 const OLD_POST_MS = 30_000;

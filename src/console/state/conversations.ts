@@ -3,7 +3,7 @@ import { followList } from '../api/follow.ts';
 import type { ListChange } from '../api/hub.ts';
 import type { Activity, ConversationRow } from '../model/answers.ts';
 import { shortLine, withoutAnsi } from '../model/format.ts';
-import { beginningOf, changedRows, sharedTitlesOf } from '../model/list/list.ts';
+import { beginningOf, changedRows, sharedTitlesOf, shortTitleOf } from '../model/list/list.ts';
 import { filesFor, postOf } from './files.ts';
 import { firstPosts, forgetAccepted } from './outbox.ts';
 import { access, isAway } from './session.ts';
@@ -14,7 +14,9 @@ export const rows = signal<readonly ConversationRow[]>([]);
 const byId = computed(() => new Map(rows.value.map((row) => [row.id, row])));
 export const isListed = signal(false);
 const shared = computed(() => sharedTitlesOf(rows.value));
-export const repeated = computed(() => sharedTitlesOf(rows.value, (title) => title));
+const repeated = computed(() => sharedTitlesOf(rows.value, shortTitleOf));
+/** Others look the same: their ids tell them apart. */
+export const isRepeated = (title: string | null) => repeated.value.has(shortTitleOf(title ?? ''));
 /** Titles of several conversations begin so: their ends are shown too. */
 export const isShared = (title: string | null = null) => shared.value.has(beginningOf(title ?? ''));
 
@@ -35,11 +37,10 @@ const NEW_ROW = {
   ...{ running: [], waiting: [], limited: [], stopped: [], agents: [], people: [], activity: [] },
 };
 
+export const rowOf = (id: string) => byId.value.get(id) ?? begun.value.find((one) => one.id === id);
+
 /** As the list shows it; null: it has none, or is not listed yet. */
-export function titleOf(id: string): string | null {
-  const row = byId.value.get(id) ?? begun.value.find((one) => one.id === id);
-  return row?.title ? withoutAnsi(row.title) : null;
-}
+export const titleOf = (id: string) => withoutAnsi(rowOf(id)?.title ?? '') || null;
 
 /** What this agent does there, as the daemon that works on the conversation says. */
 export function activityOf(id: string, agent: string): Activity | undefined {

@@ -45,7 +45,11 @@ export function saveFilter(name: string, saved: ListFilter | null): void {
 
 const pinned = keptSet('parley.pins');
 export const pins = pinned.texts;
-export const pin = pinned.put;
+export function pin({ id, title }: ConversationRow, isOn: boolean): void {
+  pinned.put(id, isOn);
+  const text = `${isOn ? 'Pinned' : 'Unpinned'}: ${withoutAnsi(title ?? id)}`;
+  notice.value = { text, hint: '', undo: () => pinned.put(id, !isOn) };
+}
 
 const SEEN = 'parley.seen';
 const seen = signal<Seen>(readSeen());

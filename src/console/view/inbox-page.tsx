@@ -5,7 +5,7 @@ import type { InboxContent, InboxItem } from '../model/list/inbox.ts';
 import { contentOf, groupsOf, isDecision, summaryOf } from '../model/list/inbox.ts';
 import { EXPIRED, isBeingAnswered, NO_LONGER, tellKept, whyItIsOver } from '../state/approvals.ts';
 import { nameOf } from '../state/conversation.ts';
-import { isListed } from '../state/conversations.ts';
+import { isListed, rowOf } from '../state/conversations.ts';
 import {
   type Alert,
   chooseAlert,
@@ -115,6 +115,7 @@ function Items({ label, items, chosen, choose, setWriting }: ItemsProps) {
             <a href={linkTo.conversation(group[0].conversation)} tabIndex={-1}>
               <Title of={{ id: group[0].conversation, title: group[0].title }} />
             </a>
+            {rowOf(group[0].conversation)?.archived && ' (archived)'}
           </h3>
           {group.map((item) => (
             <InboxEntry key={item.key} isChosen={item.key === chosen} {...{ item, choose, setWriting }} />
@@ -214,8 +215,8 @@ function InboxEntry({ item, isChosen, choose, setWriting }: EntryProps) {
   const open = (event: Event) => {
     if (entry === null && kind !== 'input') return;
     event.preventDefault();
-    if (entry !== null) showEntry(conversation, entry);
-    else writeIn(conversation, () => writeTo(agent));
+    if (kind === 'input') writeIn(conversation, () => writeTo(agent));
+    else if (entry !== null) showEntry(conversation, entry);
   };
   return (
     <article
@@ -293,11 +294,6 @@ function Content({ item, content, over, onDone }: ContentProps) {
       if (kind !== 'failed' && kind !== 'limited')
         return (
           <p class="muted">
-            {item.newest && (
-              <>
-                The newest message: “<bdi>{item.newest}</bdi>”{' '}
-              </>
-            )}
             {isAway.value
               ? 'The daemon does not answer.'
               : `${about && `${about}. `}Open the conversation to answer.`}

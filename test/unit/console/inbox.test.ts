@@ -2,7 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ConversationRow } from '../../../src/console/model/answers.ts';
 import { contentOf, type InboxItem, inboxOf, summaryOf } from '../../../src/console/model/list/inbox.ts';
-import { changedRows, newestFirst, partsOf, sharedTitlesOf } from '../../../src/console/model/list/list.ts';
+import {
+  changedRows,
+  newestFirst,
+  partsOf,
+  sharedTitlesOf,
+  shortTitleOf,
+} from '../../../src/console/model/list/list.ts';
 import { Thread, unreadBy } from '../../../src/console/model/thread/thread.ts';
 import type { Entry, MessageEntry } from '../../../src/conversation/index.ts';
 import { begin, calling, end, logOf, other, result, say } from './support.ts';
@@ -82,7 +88,7 @@ describe('what needs a person', () => {
       failed: limit,
       asker: null,
     });
-    expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [])).toEqual({ kind: 'elsewhere' });
+    expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [])).toEqual({ kind: 'elsewhere', said: '' });
   });
 });
 
@@ -108,6 +114,15 @@ describe('the rows of the list', () => {
     const titles = ['Write the config file for shop one', 'Write the config file for shop two', 'Write it'];
     const rows = titles.map((title, n) => listed(`c${n}`, n, title));
     expect([...sharedTitlesOf(rows)]).toEqual(['Write the config file fo']);
+  });
+
+  it('titles whose beginnings and ends are the same look the same: their ids tell them apart', () => {
+    const titles = ['no. 17', 'no. 24'].map((which) => `Which swing do we repair? ${which}. A citizen asks.`);
+    const rows = [...titles, 'Which swing do we repair? A dog asks.'].map((title, n) =>
+      listed(`c${n}`, n, title),
+    );
+    const [same, ...others] = sharedTitlesOf(rows, shortTitleOf);
+    expect([others, titles.map((title) => shortTitleOf(title) === same)]).toEqual([[], [true, true]]);
   });
 
   it.each([

@@ -10,7 +10,7 @@ import { type Ending, endingOf } from '../thread/failure.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
 
-type Row = Pick<ConversationRow, 'id' | 'title' | 'activity'> & Partial<Pick<ConversationRow, 'newest'>>;
+type Row = Pick<ConversationRow, 'id' | 'title' | 'activity'>;
 type Kind = 'approval' | 'form' | 'outcome' | 'question' | 'input' | 'failed' | 'limited';
 
 export interface InboxItem {
@@ -26,8 +26,6 @@ export interface InboxItem {
   readonly position: number;
   /** Of a run that waits for a message. */
   readonly workflow?: string | undefined;
-  /** The newest message of its conversation, cut. */
-  readonly newest?: string | undefined;
 }
 
 const NONE: readonly InboxItem[] = [];
@@ -58,7 +56,7 @@ function itemOf(row: Row, one: Activity): InboxItem | null {
   if (kind === null) return null;
   const key = [row.id, agent, kind, entry ?? since, position].join(' ');
   const named = { conversation: row.id, title: row.title ?? row.id };
-  const awaited = kind === 'input' && { workflow: of, newest: row.newest ?? undefined };
+  const awaited = kind === 'input' && { workflow: of };
   return { key, kind, ...named, agent, since: since ?? '', entry, position, ...awaited };
 }
 
@@ -74,7 +72,7 @@ export type InboxContent =
   | ({ readonly kind: 'approval'; readonly approval: Approval; readonly call: Call } & Asked)
   | ({ readonly kind: 'question'; readonly question: Question } & Asked)
   | ({ readonly kind: 'ended' } & Ending & Pick<Asked, 'asker'>)
-  | ({ readonly kind: 'elsewhere' } & Pick<InboxItem, 'workflow'>);
+  | ({ readonly kind: 'elsewhere' } & Pick<InboxItem, 'workflow'> & Partial<Pick<Asked, 'said'>>);
 
 interface Asked {
   /** The text of the agent beside the call; empty: none. */
@@ -88,7 +86,7 @@ export function summaryOf(content: InboxContent, ran?: object): string {
   switch (content.kind) {
     case 'approval': {
       const { asks } = content.approval;
-      if (asks) return shortLine(asks.message);
+      if (asks) return escapeHidden(shortLine([asks.message, ...Object.values(ran ?? {})].join(' ')));
       const { tool } = content.call;
       const given = Object.entries(ran ?? argumentsOf(content.call)).map(([name, one]) => {
         const text = typeof one === 'string' ? one : JSON.stringify(one);
@@ -117,8 +115,10 @@ export function contentOf(
   if (ended) return { kind: 'ended', ...ended, asker };
   const call = entry?.type === 'message' && callsOf(entry)[position];
   const question = call && questionOf(call, agent);
-  if (!question) return { kind: 'elsewhere', workflow };
-  return { kind: 'question', question, said: entry.content ?? '', asker };
+  if (question) return { kind: 'question', question, said: entry.content ?? '', asker };
+  const words = entry?.type === 'message' ? (entry.content ?? '') : '';
+  const by = entry?.author.id === agent ? '' : `${entry?.author.name}: `;
+  return { kind: 'elsewhere', workflow, said: words && by + words };
 }
 
 /** Entries of old logs name neither tool nor arguments. */

@@ -85,6 +85,9 @@ export const beginningOf = (title: string): string => title.slice(0, 24);
 export const partsOf = (title: string): readonly string[] =>
   /^(.{24,}?\s|.{16,}(?=.{8}$))(\S[^(]{0,15})(?<!…)$/su.exec(title)?.slice(1) ?? [title];
 
+/** What is in sight of a title in any list. */
+export const shortTitleOf = (title: string): string => `${beginningOf(title)}…${partsOf(title)[1] ?? ''}`;
+
 /** What several of them share: beginnings of titles, or as `part` says. */
 export function sharedTitlesOf(rows: readonly ConversationRow[], part = beginningOf): ReadonlySet<string> {
   const all = rows.flatMap(({ title }) => (title === null ? [] : part(title)));

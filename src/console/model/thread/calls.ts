@@ -38,12 +38,7 @@ export type Approval = EntryOf<'approval-requested'>;
 /** A person must say whether it runs, or what its outcome was. */
 export const isPending = ({ approval, answer }: Call): boolean => approval !== null && answer === null;
 
-export interface Question {
-  readonly call: Call;
-  readonly agent: string;
-  readonly question: string;
-  readonly options: readonly string[];
-}
+export type Question = Readonly<{ call: Call; agent: string; question: string; options: readonly string[] }>;
 
 export function callsOf(entry: MessageEntry): Calls {
   return (entry.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, position) => ({

@@ -79,7 +79,7 @@ function Actions({ id, then, isRenaming = false }: ActionsProps) {
       {row && (
         <>
           {isOperator.value && (isNaming ? field : <Button onClick={() => rename(true)}>Rename…</Button>)}
-          <Button onClick={then(() => pin(id, !isPinned))}>{isPinned ? 'Unpin' : 'Pin'}</Button>
+          <Button onClick={then(() => pin(row, !isPinned))}>{isPinned ? 'Unpin' : 'Pin'}</Button>
           <Button onClick={then(() => (isNew(row) ? markRead([row]) : markUnread(row)))}>
             {isNew(row) ? 'Mark as read' : 'Mark as unread'}
           </Button>

@@ -2,7 +2,7 @@ import { type ComponentChildren, type ComponentProps, Fragment } from 'preact';
 import { shortId, when, withoutAnsi } from '../../model/format.ts';
 import { partsOf } from '../../model/list/list.ts';
 import { nameOf, participants } from '../../state/conversation.ts';
-import { isShared, repeated } from '../../state/conversations.ts';
+import { isRepeated, isShared } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
 import { jumpTo, linkTo, route } from '../../state/route.ts';
@@ -165,12 +165,12 @@ type Titled = Readonly<{ id: string; title: string | null }>;
 
 /** Tells conversations with the same title apart. */
 export const SharedId = ({ id, title }: Titled) =>
-  repeated.value.has(title ?? '') ? <code class="id muted text-tiny">{shortId(id)}</code> : null;
+  isRepeated(title) ? <code class="id muted text-tiny">{shortId(id)}</code> : null;
 
 /** On one line, with the end in sight where others begin alike. */
 export function Title({ of, class: look = '', ...props }: ComponentProps<'bdi'> & { readonly of: Titled }) {
   const text = withoutAnsi(of.title ?? of.id);
-  const [beginning, end] = isShared(of.title) && !repeated.value.has(of.title ?? '') ? partsOf(text) : [text];
+  const [beginning, end] = isShared(of.title) && !isRepeated(of.title) ? partsOf(text) : [text];
   return (
     <>
       <bdi class={`one-line ${end ? 'with-end' : ''} ${look}`} {...props}>

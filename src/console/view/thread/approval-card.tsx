@@ -290,8 +290,8 @@ function useFocusOnChange(isEditing: boolean) {
   const before = useRef(isEditing);
   useLayoutEffect(() => {
     if (before.current !== isEditing) (isEditing ? field : edit).current?.focus();
-    if (isEditing && !before.current)
-      field.current?.closest('.edit-arguments')?.scrollIntoView({ block: 'nearest' });
+    const last = field.current?.closest('.edit-arguments')?.querySelector('label:last-of-type textarea');
+    if (isEditing && !before.current) last?.scrollIntoView({ block: 'nearest' });
     before.current = isEditing;
   }, [isEditing]);
   return [field, edit] as const;
