@@ -22,7 +22,7 @@ export type { SkipUntil } from '../bus/index.ts';
 export type { ExportFormat } from '../conversation/index.ts';
 export type { Log } from '../kernel/index.ts';
 export type { MigrateOptions } from './compose/archives.ts';
-export { checkJetStream, recordedScript } from './compose/compose.ts';
+export { checkJetStream, findNatsServer, recordedScript } from './compose/compose.ts';
 export type { Activity, Given, Simulation } from './compose/given.ts';
 export { mcpLogin, mcpLogout } from './compose/logins.ts';
 export { type DeepProbed, deepProbe, type Habit, type Probed, probe } from './compose/probe.ts';

@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import type { ToolServerSummary } from '../../client/index.ts';
 import { type Config, type McpServerConfig, workFolder } from '../../config/index.ts';
 import { isAtLeast, splitUrls } from '../../kernel/index.ts';
@@ -157,44 +155,36 @@ export async function enclosureChecks({ dependencies }: Context, config: Config)
   ];
 }
 
-const PLACES = ['/usr/sbin', '/usr/local/bin', '/usr/local/sbin', '/opt/homebrew/bin'];
-const OLDEST = [2, 9, 10] as const;
-
-type Environment = Readonly<Record<string, string | undefined>>;
+type Finding = {
+  readonly io: Pick<Context['io'], 'env'>;
+  readonly dependencies: Pick<Context['dependencies'], 'daemon'>;
+};
 
 /** Checks only; `up` installs a missing server. Not needed if the daemon uses an external server. */
-export async function natsServerCheck(env: Environment, joins: 'managed' | 'url'): Promise<Check> {
+export async function natsServerCheck(
+  { dependencies, io }: Finding,
+  joins: 'managed' | 'url',
+): Promise<Check> {
   const { ok, warn, fail } = named('nats-server');
   if (joins === 'url') return ok('not needed: the daemon uses a server by URL');
-  const version = await findVersion(env);
-  if (version === null)
-    return fail(
-      'not found',
-      'sudo apt-get install nats-server, or brew install nats-server, or the official release at https://github.com/nats-io/nats-server/releases; or set NATS_BIN to its path',
+  const { findNatsServer } = await dependencies.daemon();
+  const skipped: string[] = [];
+  try {
+    const found = await findNatsServer({ env: io.env, log: (_, line) => skipped.push(line) });
+    if (found === null)
+      return fail(
+        ['not found', ...skipped].join('; '),
+        'sudo apt-get install nats-server, or brew install nats-server, or the official release at https://github.com/nats-io/nats-server/releases; or set NATS_BIN to its path',
+      );
+    if (isAtLeast(found.version, [2, 10])) return ok(found.version);
+    return warn(
+      `${found.version} syncs to disk about once a second`,
+      'install 2.10 or newer, which syncs each accepted message at once',
     );
-  if (!isAtLeast(version, OLDEST))
-    return fail(
-      `${version} is too old: Parley needs ${OLDEST.join('.')} or newer`,
-      'install a newer nats-server, or set NATS_BIN to its path',
-    );
-  if (isAtLeast(version, [2, 10])) return ok(version);
-  return warn(
-    `${version} syncs to disk about once a second`,
-    'install 2.10 or newer, which syncs each accepted message at once',
-  );
-}
-
-async function findVersion(env: Environment): Promise<string | null> {
-  const candidates = env.NATS_BIN
-    ? [env.NATS_BIN]
-    : ['nats-server', ...PLACES.map((place) => `${place}/nats-server`)];
-  for (const candidate of candidates) {
-    const options = { env: { PATH: env.PATH ?? '' }, timeout: 5_000 };
-    const printed = await promisify(execFile)(candidate, ['--version'], options).catch(() => null);
-    const [, version] = /v?(\d+\.\d+\.\d+)/.exec(printed?.stdout ?? '') ?? [];
-    if (version) return version;
+  } catch (error) {
+    const { message, hint } = failureOf(error);
+    return fail(message, hint);
   }
-  return null;
 }
 
 /** Checks each external server. An unusable one is a failure only if no other is usable. */

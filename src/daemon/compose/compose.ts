@@ -57,6 +57,7 @@ import { CodingAgents, type CodingAgentsParts } from './coding-agents.ts';
 import { type Given, givenModels } from './given.ts';
 
 export { checkJetStream } from '../../bus/nats/index.ts';
+export { findNatsServer } from '../../bus/nats/managed/index.ts';
 export { recordedScript } from '../../models/index.ts';
 
 /**

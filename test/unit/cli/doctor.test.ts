@@ -1,10 +1,12 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { findNatsServer } from '../../../src/bus/nats/managed/index.ts';
 import type { Context } from '../../../src/cli/context.ts';
 import { dataCheck, nodeCheck } from '../../../src/cli/doctor/check.ts';
 import { modelChecks } from '../../../src/cli/doctor/models.ts';
 import { natsServerCheck } from '../../../src/cli/doctor/servers.ts';
+import type { DaemonModule } from '../../../src/cli/io.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { type Config, Secret } from '../../../src/config/index.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
@@ -20,6 +22,11 @@ async function fakeServer(version: string): Promise<string> {
   await chmod(path, 0o755);
   return path;
 }
+
+const machine = (env: Record<string, string>, find: DaemonModule['findNatsServer'] = findNatsServer) => ({
+  io: { env },
+  dependencies: { daemon: async () => ({ findNatsServer: find }) as DaemonModule },
+});
 
 const config = (models: Record<string, unknown>, mcpServers: Record<string, unknown> = {}) =>
   ({
@@ -49,17 +56,35 @@ describe('the checks of doctor', () => {
     ['2.15.1', 'ok'],
     ['2.9.9', 'fail'],
   ])('doctor rates nats-server %s: %s', async (version, status) => {
-    const found = await natsServerCheck({ NATS_BIN: await fakeServer(version) }, 'managed');
+    const found = await natsServerCheck(machine({ NATS_BIN: await fakeServer(version) }), 'managed');
     expect(found).toMatchObject({ status, message: expect.stringContaining(version) });
   });
 
   it('a missing nats-server fails with the command to install it, unless the daemon joins another server', async () => {
-    const env = { NATS_BIN: join(directory, 'nothing') };
-    expect(await natsServerCheck(env, 'managed')).toMatchObject({
+    const empty = machine({ PATH: directory }, async ({ log }) => {
+      log('warn', 'skipped: /bin/nats-server is no program');
+      return null;
+    });
+    expect(await natsServerCheck(empty, 'managed')).toMatchObject({
       status: 'fail',
+      message: 'not found; skipped: /bin/nats-server is no program',
       fix: expect.stringContaining('apt-get'),
     });
-    expect(await natsServerCheck(env, 'url')).toMatchObject({ status: 'ok' });
+    const wrong = machine({ NATS_BIN: join(directory, 'nothing') });
+    expect(await natsServerCheck(wrong, 'managed')).toMatchObject({
+      status: 'fail',
+      message: expect.stringContaining(join(directory, 'nothing')),
+      fix: expect.stringContaining('unset NATS_BIN'),
+    });
+    expect(await natsServerCheck(wrong, 'url')).toMatchObject({ status: 'ok' });
+  });
+
+  it('a server in a folder of the PATH is found, as `up` finds it', async () => {
+    await fakeServer('2.11.3');
+    expect(await natsServerCheck(machine({ PATH: directory }), 'managed')).toMatchObject({
+      status: 'ok',
+      message: '2.11.3',
+    });
   });
 
   it('a model is shown without its key and not called, and a script is named as such', () => {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { PassThrough, Readable } from 'node:stream';
+import { findNatsServer } from '../../../src/bus/nats/managed/index.ts';
 import type { CliDependencies, DaemonModule, EndSignal, Io } from '../../../src/cli/io.ts';
 import { run } from '../../../src/cli/program.ts';
 import {
@@ -263,7 +264,12 @@ export function start(argv: string[], options: RunOptions = {}): Running {
         daemon.connections.push(to);
         return null;
       };
-      return { enclosureFault: async () => null, checkJetStream, ...daemonModule } as DaemonModule;
+      return {
+        enclosureFault: async () => null,
+        checkJetStream,
+        findNatsServer,
+        ...daemonModule,
+      } as DaemonModule;
     },
     ...dependencies,
   };

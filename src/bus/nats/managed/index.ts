@@ -11,6 +11,6 @@
  */
 
 export type { ManagedLog } from './host.ts';
-export { locateNatsServer } from './install.ts';
+export { findNatsServer, locateNatsServer } from './install.ts';
 export { choosePort } from './launch.ts';
 export { type ManagedServer, type ManagedServerOptions, startManagedServer } from './supervisor.ts';

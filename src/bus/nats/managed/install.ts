@@ -48,9 +48,7 @@ const VERSION_TIMEOUT_MS = 10_000;
 /** Throws `NATS_SERVER_UNUSABLE` (for NATS_BIN) or `NATS_SERVER_MISSING` (with the command to type). */
 export async function locateNatsServer(options: LocateOptions): Promise<LocatedServer> {
   const host = options.host ?? systemHost();
-  const { NATS_BIN: named, PATH } = options.env;
-  if (named) return inspectBinary(await fileOf(named, PATH, host), host);
-  const found = await search(options, host);
+  const found = await findNatsServer(options);
   if (found) return found;
   const announce = options.announce ?? ((line: string) => void process.stderr.write(`parley: ${line}\n`));
   const say = (line: string): void => {
@@ -59,7 +57,7 @@ export async function locateNatsServer(options: LocateOptions): Promise<LocatedS
   };
   const outcome = await installPackage(NATS_SERVER, host, say, options.mayInstall);
   if (outcome.kind === 'impossible') throw missing(outcome.why, outcome.instruction);
-  const installed = await search(options, host);
+  const installed = await findNatsServer(options);
   if (installed) return installed;
   throw missing(
     'the package was installed, but none of the usual folders has a usable nats-server',
@@ -77,14 +75,19 @@ async function fileOf(named: string, path: string | undefined, host: Host): Prom
   return named;
 }
 
-async function search(options: LocateOptions, host: Host): Promise<LocatedServer | null> {
-  for (const folder of new Set([...foldersOf(options.env.PATH), ...USUAL_FOLDERS])) {
+type FindOptions = Pick<LocateOptions, 'env' | 'log' | 'host'>;
+
+/** Null: there is none. Throws `NATS_SERVER_UNUSABLE` (for NATS_BIN). */
+export async function findNatsServer(options: FindOptions): Promise<LocatedServer | null> {
+  const { env, log, host = systemHost() } = options;
+  if (env.NATS_BIN) return inspectBinary(await fileOf(env.NATS_BIN, env.PATH, host), host);
+  for (const folder of new Set([...foldersOf(env.PATH), ...USUAL_FOLDERS])) {
     const path = join(folder, 'nats-server');
     if (!(await host.isExecutable(path))) continue;
     try {
       return await inspectBinary(path, host);
     } catch (error) {
-      options.log('warn', `skipped: ${messageOf(error)}`);
+      log('warn', `skipped: ${messageOf(error)}`);
     }
   }
   return null;

@@ -91,7 +91,7 @@ async function* checks(
     if (deep) yield* await deepChecks(context, config);
   }
   const servers = await serversOf(context, config);
-  yield await natsServerCheck(context.io.env, servers ? 'url' : 'managed');
+  yield await natsServerCheck(context, servers ? 'url' : 'managed');
   if (servers) yield* await natsServersChecks(context, servers);
   if (servers && !isTrusted) yield* withheldCheck(io.env, servers);
   yield await dataCheck(context);
