@@ -127,11 +127,11 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
       const line = page.locator('.away');
       await line.waitFor();
       await approve.click();
-      await line.filter({ hasText: 'Your last action was not done' }).waitFor();
+      await line.filter({ hasText: 'Your last action was not confirmed' }).waitFor();
       expect(await page.getByRole('alert').count()).toBe(0);
       await stage.restart();
       await line.waitFor({ state: 'detached', timeout: 20_000 });
-      expect(await textOf(page.getByRole('alert'))).toContain('Your last action was not done');
+      expect(await textOf(page.getByRole('alert'))).toContain('Your last action was not confirmed');
       await approve.click();
       await message(page, 'That is what came of it').waitFor();
       await page.getByRole('alert').waitFor({ state: 'detached' });

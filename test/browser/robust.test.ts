@@ -371,7 +371,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     }
   });
 
-  it('the console says once that an unreachable daemon did not do what was pressed, and says when it can be repeated', async () => {
+  it('the console says once that an unreachable daemon did not confirm what was pressed, and says when it can be repeated', async () => {
     const cable = await layCable(stage.url);
     try {
       await post('away', 'hello', { includeInContext: false });
@@ -380,11 +380,11 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       const lost = page.locator('.away', { hasText: 'Not connected' });
       await lost.waitFor();
       await page.getByRole('button', { name: 'Stop' }).click();
-      await lost.filter({ hasText: 'was not done: repeat it when the daemon answers' }).waitFor();
+      await lost.filter({ hasText: 'was not confirmed: see later whether to repeat it' }).waitFor();
       expect(await page.getByRole('alert').count()).toBe(0); // it is said once
       cable.restore();
       await lost.waitFor({ state: 'detached' });
-      expect(await textOf(page.getByRole('alert'))).toContain('Your last action was not done');
+      expect(await textOf(page.getByRole('alert'))).toContain('Your last action was not confirmed');
       await stage.endOfTest(/net::ERR_/);
     } finally {
       await cable.close();

@@ -54,7 +54,7 @@ effect(() => {
 export const isAway = signal(false);
 isAway.subscribe((isNow) => {
   if (!isNow && notice.peek()?.isUnreachable)
-    notice.value = { text: 'Your last action was not done', hint: 'Repeat it: the daemon answers again.' };
+    notice.value = { text: 'Your last action was not confirmed', hint: 'Repeat it if it was not done.' };
 });
 
 export async function enter(): Promise<void> {

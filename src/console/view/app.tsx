@@ -96,7 +96,7 @@ function Notices() {
         {isAway.value && (
           <p class="away">
             Not connected. Trying again…
-            {isRepeatable() && ' Your last action was not done: repeat it when the daemon answers.'}
+            {isRepeatable() && ' Your last action was not confirmed: see later whether to repeat it.'}
             {waiting === 1 && ' Your message is sent when the daemon answers.'}
             {waiting > 1 && ` Your ${waiting} messages are sent when the daemon answers.`}
           </p>
