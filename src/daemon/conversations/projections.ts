@@ -224,15 +224,22 @@ function runOf({ run }: ConversationState): AnswerOf<'conversation'>['run'] {
   return { runId, workflow, node, agent, awaitsInput, ...(beside && { branches: beside }) };
 }
 
-/** The row with the most entries of each conversation, as many as fit a message. */
-export function mergeConversations<Row extends { readonly id: string; readonly length: number }>(
+type Merged = { readonly id: string; readonly length: number; readonly activity?: readonly unknown[] };
+
+/**
+ * The row with the most entries of each conversation, as many as fit a message. Of two as long, it is the one of the daemon that knows
+ * of running turns: a stored one has none.
+ */
+export function mergeConversations<Row extends Merged>(
   pages: readonly { readonly conversations: readonly Row[]; readonly next: string | null }[],
   asked: unknown,
   room = Number.POSITIVE_INFINITY,
 ): { readonly conversations: readonly Row[]; readonly next: string | null } {
   const rows = new Map<string, Row>();
   for (const row of pages.flatMap((page) => page.conversations)) {
-    if ((rows.get(row.id)?.length ?? 0) < row.length) rows.set(row.id, row);
+    const { length = 0, activity = [] } = rows.get(row.id) ?? {};
+    const knowsMore = length === row.length && activity.length < (row.activity?.length ?? 0);
+    if (length < row.length || knowsMore) rows.set(row.id, row);
   }
   const sorted = [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
   // After the end of an incomplete page, that daemon may have further rows.

@@ -35,6 +35,14 @@ describe('merged answers of several daemons', () => {
       expect(merged).toEqual(page(null, row('a', 2), row('b', 9), row('c', 1)));
     });
 
+    it('names a running turn also where the stored row, which has none, is as long', () => {
+      const stored = { ...row('a', 5), activity: [{ for: 'approval' }] };
+      const owned = { ...row('a', 5), activity: [{ status: 'running' }, { for: 'approval' }] };
+      const [here, there] = [page(null, stored), page(null, owned)];
+      expect(mergeConversations([here, there], {})).toEqual(there);
+      expect(mergeConversations([there, here], {})).toEqual(there);
+    });
+
     it('ends where the page of any daemon ends', () => {
       const merged = mergeConversations(
         [page('b', row('a', 1), row('b', 1)), page('d', row('c', 1), row('d', 1))],
