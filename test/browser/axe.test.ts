@@ -61,7 +61,14 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     await page.setViewportSize(size);
     return [...wide, ...(await violationsHere(page))];
   };
+  /** Blocks of a thread get their places once they are measured, which a new width begins again. */
+  const IS_STILL = `new Promise((resolve) => {
+    const places = () => [...document.querySelectorAll('.block')].map((one) => one.getBoundingClientRect().top).join();
+    const look = (before) => setTimeout(() => (places() === before ? resolve() : look(places())), 50);
+    look(places());
+  })`;
   const violationsHere = async (page: Page, part?: string): Promise<string[]> => {
+    await page.evaluate(IS_STILL);
     if (await page.evaluate("!('axe' in window)")) await page.evaluate(axe);
     return page.evaluate<string[]>(`axe
       .run(${part ? JSON.stringify(part) : 'document'}, { runOnly: ${JSON.stringify(STANDARD)}, resultTypes: ['violations'] })

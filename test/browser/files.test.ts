@@ -163,6 +163,10 @@ describe.skipIf(chromiumPath === null)('files in the message field', () => {
     const [posted] = await messagesIn(stage, 'dropped');
     expect(posted?.content).toBe('look at these');
     expect(filesOf(posted ?? {}).map(({ name }) => name)).toEqual(['dropped.txt', 'chosen.png']);
+    await page.evaluate("location.hash = '#/inbox'"); // else the browser would open the file instead of the page
+    await page.getByRole('heading', { name: 'Inbox' }).waitFor();
+    expect(await give(page, 'drop', [text('dropped.txt')])).toBe(true);
+    await page.getByRole('alert').getByText('Files go into a message').waitFor();
   });
 
   itLong('the first message of a conversation may be a file, which gives the title', async () => {

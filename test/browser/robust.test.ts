@@ -443,8 +443,11 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
         await expect.poll(isSeen, { timeout: 20_000 }).toBe(true);
         await approve.hover();
         const before = await controlsOf(page);
-        await approve.click();
-        await alert.waitFor();
+        const press = async () => {
+          await approve.click(); // it ignores a click just after it came
+          return alert.isVisible();
+        };
+        await expect.poll(press).toBe(true);
         expect(await controlsOf(page)).toEqual(before);
         expect(await coveredByNotice(page)).toEqual([]);
         await page.getByRole('button', { name: 'Dismiss', exact: true }).click();

@@ -46,6 +46,10 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
       await page.getByTitle('Phase and mode: who answers').click();
       expect(await textOf(page.locator('.settings'))).toMatch(/Phase\s+chat[\s\S]*Mode\s+agent/);
       await page.keyboard.press('Escape');
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('>this conversation');
+      await page.getByRole('option', { name: 'Pin or mark this conversation…' }).waitFor();
+      await page.keyboard.press('Escape');
       await expect.poll(() => count('Approve')).toBe(role === 'approve' ? 1 : 0); // once the file is read
       expect(await count('Allow for this conversation')).toBe(0);
       expect(await page.getByText('Your token may not answer this.').count()).toBe(

@@ -50,7 +50,7 @@ const KEYS_ONLY: readonly Command[] = [
   { keys: 'a, d', name: 'After an arrow key, not a letter: approve or deny the call of the entry' },
   { keys: '1 to 9, r', name: 'After an arrow key: choose an option or an outcome; write, or try again' },
   { keys: 'x', name: 'After an arrow key: dismiss a failure in the inbox' },
-  { keys: 'm', name: 'In the list: rename, pin, archive, mark, download or delete it' },
+  { keys: 'm', name: 'In the list: pin, mark, download it; operators rename, archive, delete it' },
   { keys: 'Ctrl+K, ⌘K', name: 'Search everything; > alone lists the actions' },
   { keys: 'Esc', name: 'Leave the field, close what is open; from a thread, to the list' },
   { keys: '?', name: 'This list' },
@@ -114,6 +114,7 @@ function ofConversation(): readonly Command[] {
   const { id } = at;
   const [view, link] =
     at.view === 'thread' ? ['Timeline', linkTo.timeline(id)] : ['Thread', linkTo.conversation(id)];
+  const menu = isOperator.value ? 'Rename, pin, archive, mark or delete' : 'Pin or mark';
   const organize = () => (organized.value = id);
   const isInList = rows.value.some((one) => one.id === id);
   return offered([
@@ -121,7 +122,7 @@ function ofConversation(): readonly Command[] {
     ...ofEntry(id),
     { name: view, words: 'lanes', keys: 't', run: visit(link) },
     ...DOWNLOADS.map(({ format, label }) => offer(label, 'export', () => download(id, format))),
-    offer('Rename, pin, archive, mark or delete this conversation…', 'title unread', organize, isInList),
+    offer(`${menu} this conversation…`, `unread ${isOperator.value ? 'title' : ''}`, organize, isInList),
   ]);
 }
 

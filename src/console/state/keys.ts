@@ -218,9 +218,8 @@ const indexOf = (place: Element | null | undefined) => place && Number((place as
 function lastInView(): number {
   const end = document.querySelector('.thread')?.getBoundingClientRect().bottom ?? 0;
   const places = [...document.querySelectorAll('.thread .place')];
-  return (
-    indexOf(places.findLast((place) => place.getBoundingClientRect().top < end)) ?? Number.MAX_SAFE_INTEGER
-  );
+  const last = places.findLast((place) => place.getBoundingClientRect().top < end);
+  return indexOf(last) ?? Number.MAX_SAFE_INTEGER;
 }
 
 /** Down through several calls that wait in the entry with the focus, and up again to the entry. */

@@ -10,8 +10,9 @@ import { keepMarks } from '../state/list.ts';
 import { outbox } from '../state/outbox.ts';
 import { isPaletteOpen, keepSearching, openCommands, openPalette } from '../state/palette.ts';
 import { route } from '../state/route.ts';
-import { access, enter, enterWith, isAway, notice, saidAt } from '../state/session.ts';
+import { access, enter, enterWith, isAway, notice, report, saidAt } from '../state/session.ts';
 import { keepSystem } from '../state/system.ts';
+import { useDrop } from './conversation/composer.tsx';
 import { RowMenu } from './conversation/conversation-menu.tsx';
 import { ConversationPage } from './conversation/conversation-page.tsx';
 import { InboxPage } from './inbox-page.tsx';
@@ -42,6 +43,8 @@ function Console() {
   useEffect(keepSearching, []);
   useLayoutEffect(() => listenToKeys({ search: openPalette, help: openCommands, actionOf }), []); // what is shown can be used
   useEffect(ignoreStrayClicks, []);
+  const refuse = () => report(new Error('Files go into a message: drop them where you may write one'));
+  useDrop(() => document.querySelector('form.composer') ?? refuse());
   useSignalEffect(() => {
     const at = route.value;
     if (at.page === 'conversation') open(at.id);

@@ -63,7 +63,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
   });
   const draft = draftOf(place);
   const thread = useThread()?.thread;
-  const isOver = useDrop((file) => choose(draft, file));
+  const isOver = useDrop((file) => mayPost.value && choose(draft, file));
   if (!mayPost.value) {
     const may = mayApprove.value ? 'read and approve' : 'read';
     return <p class="composer muted text-small as-thread">{refused(`${may} but not post`, 'post')}</p>;
@@ -134,7 +134,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
 }
 
 /** Files are dropped anywhere: the browser would leave the page for them. True: they are above it. */
-function useDrop(onDrop: (file: File) => void): boolean {
+export function useDrop(onDrop: (file: File) => unknown): boolean {
   const [isOver, setOver] = useState(false);
   useLayoutEffect(() => {
     const ended = new AbortController();

@@ -47,20 +47,14 @@ function QuestionRow({ call, agent, didWait, isOver }: RowProps) {
   const question = questionOf(call, agent);
   const conversation = useConversation();
   const keepsText = isOver && wouldAnswerAnother(agent);
+  const sent = call.result?.content ?? undefined;
   useLayoutEffect(() => {
     if (isOver && question) moveAnswer(conversation, question);
   }, [isOver, keepsText]);
   return (
     <>
       {question && <QuestionCard question={question} />}
-      {keepsText && (
-        <KeptText
-          field={fieldsOf.answer(call)}
-          what="answer"
-          sent={call.result?.content ?? undefined}
-          isFocused={didWait}
-        />
-      )}
+      {keepsText && <KeptText field={fieldsOf.answer(call)} what="answer" sent={sent} isFocused={didWait} />}
     </>
   );
 }
