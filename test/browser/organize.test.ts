@@ -131,13 +131,26 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
       'Second words',
       'Third words',
     ]);
-    await row(page, 'Third words').filter({ hasText: 'Noted: More' }).waitFor(); // its answer is no news afterwards
+    for (const [title, answer] of [
+      ['Second words', 'Noted: More'],
+      ['Third words', 'Noted: More'],
+      ['Fourth words', 'Built.'],
+    ])
+      await row(page, title ?? '')
+        .filter({ hasText: answer ?? '' })
+        .waitFor(); // it is no news afterwards
     await organize(page, 'Third words', 'Mark as read');
     await until(async () => (await unread()).length).toBe(2);
     await page.getByRole('button', { name: 'Filter' }).click();
     await page.getByLabel('Agent', { exact: true }).selectOption('dev');
     await page.getByRole('button', { name: 'Mark all as read' }).click();
     await page.getByRole('button', { name: 'Show all' }).click();
+    await until(unread).toEqual(['Second words']);
+    await page.getByRole('button', { name: 'Mark all as read' }).press('Enter');
+    await until(unread).toEqual([]);
+    expect(await page.evaluate('document.activeElement.id')).toBe('search');
+    await page.getByText('1 marked as read').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).click();
     await until(unread).toEqual(['Second words']);
     await page.getByRole('button', { name: 'Mark all as read' }).click();
     await until(unread).toEqual([]);

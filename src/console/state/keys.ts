@@ -31,8 +31,8 @@ let characterBefore = '';
 let [isSelected, wasSelected] = [false, false];
 /** KEYS-3: when a key led to the end of a call. */
 let readOnAt = Number.NEGATIVE_INFINITY;
-/** KEYS-3: what the last key would have answered. */
-let refusedAt: HTMLElement | null = null;
+/** KEYS-3: what the last key would have answered, and the way of the arrow key that then stayed there: its opposite stays, too. */
+let [refusedAt, stayedBy]: [HTMLElement | null, number] = [null, 0];
 /** The call that was answered last: arrow keys go on from it while its entry has the focus. */
 let answered: Element | null = null;
 
@@ -162,7 +162,8 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   const isOfWord = lastCharacter.isQuick && timeStamp - lastEscape.at < MOMENT_MS;
   if (!focused || ((!wasSelected || isOfWord) && !document.activeElement?.matches('.row'))) {
     if (lastCharacter.isQuick && !MOVES.includes(characterBefore)) return true; // of a word
-    if (others.length === 0) refusedAt = control.closest<HTMLElement>('.ask-card:focus, article');
+    if (others.length === 0)
+      [refusedAt, stayedBy] = [control.closest<HTMLElement>('.ask-card:focus, article'), 0];
     return tell(`Press an arrow key or Tab, then ${key}.`);
   }
   if (others.length > 0 || control.ariaBusy === 'true') {
@@ -197,8 +198,8 @@ function move(by: number): boolean {
   const here = document.activeElement;
   const inList = here?.closest('.rows');
   const from = here?.matches('article') && here.contains(answered) ? answered : null;
-  const meant = refusedAt?.isConnected ? refusedAt : null;
-  answered = refusedAt = null;
+  const meant = refusedAt?.isConnected && stayedBy !== by ? refusedAt : null;
+  [answered, refusedAt, stayedBy] = stayedBy === 0 ? [null, meant, by] : [null, null, 0];
   if (meant) {
     meant.focus();
     return true;

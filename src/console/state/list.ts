@@ -79,6 +79,13 @@ export function markRead(rows: readonly ConversationRow[], own = 0): void {
   keepSeen(new Map(rows.map(({ id, length }) => [id, length + own])));
 }
 
+export function markAllRead(rows: readonly ConversationRow[]): void {
+  const known = new Map(Object.entries(seen.value.lengths));
+  const before = new Map(rows.map(({ id }) => [id, known.get(id) ?? 0]));
+  markRead(rows);
+  notice.value = { text: `${rows.length} marked as read`, hint: '', undo: () => keepSeen(before) };
+}
+
 function readSeen(): Seen {
   const { since, lengths } = (readValue(SEEN) ?? {}) as Partial<Record<string, unknown>>;
   if (typeof since === 'string' && typeof lengths === 'object' && lengths !== null)

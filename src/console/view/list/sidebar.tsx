@@ -9,13 +9,14 @@ import { nameOf } from '../../state/conversation.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
 import { unsent } from '../../state/kept.ts';
+import { focusOn } from '../../state/keys.ts';
 import {
   filter,
   found,
   isFiltered,
   isFilterOpen,
   isNew,
-  markRead,
+  markAllRead,
   narrow,
   organized,
   pins,
@@ -192,6 +193,8 @@ function Rows() {
   );
 }
 
+const UNFILTERED = { shown: 'all', agent: '', phase: '' } as const;
+
 function Filters() {
   const lists: ['shown' | 'agent' | 'phase', string, readonly (readonly [string, string])[]][] = [
     ['shown', 'Show', Object.entries(SHOWN)],
@@ -202,17 +205,16 @@ function Filters() {
     const choose = (value: string) => narrow({ [of]: value });
     return <Select key={of} {...{ label, options }} value={filter.value[of]} onChoose={choose} />;
   };
+  const news = found.value.filter(isNew);
   return (
     <fieldset class="filters" aria-label="Filters">
       {lists.map(select)}
       <SavedFilters />
-      {(isFiltered.value || newRows().length > 0) && (
+      {(isFiltered.value || news.length > 0) && (
         <p class="actions">
-          {isFiltered.value && (
-            <LinkButton onClick={() => narrow({ shown: 'all', agent: '', phase: '' })}>Show all</LinkButton>
-          )}
-          {newRows().length > 0 && (
-            <Button class="link at-end" onClick={() => markRead(newRows())}>
+          {isFiltered.value && <LinkButton onClick={() => narrow(UNFILTERED)}>Show all</LinkButton>}
+          {news.length > 0 && (
+            <Button class="link at-end" onClick={() => focusOn('search') && markAllRead(news)}>
               Mark all as read
             </Button>
           )}
@@ -260,8 +262,6 @@ function SavedFilters() {
     </>
   );
 }
-
-const newRows = () => found.value.filter(isNew);
 
 /** Pixels; `sidebar.css` has the same number. */
 const ROW_HEIGHT = 44;

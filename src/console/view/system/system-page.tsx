@@ -156,9 +156,7 @@ function Daemon({ daemon, now }: { readonly daemon: DaemonStatus; readonly now: 
         ]}
       />
       {owns && owns.count > 0 && (
-        <Fold
-          summary={`${owns.count === 1 ? '1 conversation' : `${count(owns.count)} conversations`} in memory`}
-        >
+        <Fold summary={`Conversations in memory: ${count(owns.count)}`}>
           <ul class="tags wraps">
             {owns.first.map((id) => (
               <li key={id}>

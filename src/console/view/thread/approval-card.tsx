@@ -539,10 +539,7 @@ function Argument({ view }: { readonly view: ArgumentView }) {
 function AlwaysAllow({ call, agent }: { readonly call: Call; readonly agent: string }) {
   const offered = policyRule(agent, call.tool, argumentsOf(call));
   return (
-    <Fold
-      name={`rule ${call.place.index} ${call.place.position}`}
-      summary={<span>As a rule for all conversations…</span>}
-    >
+    <Fold name={`rule ${call.place.index} ${call.place.position}`} summary="As a rule for all conversations…">
       <div class="rule fits">
         {'reason' in offered ? (
           <p>{offered.reason}</p>
