@@ -7,6 +7,7 @@ import { type Act, type Context, loadConfig } from '../../context.ts';
 import { addressOf, daemonAddress, dataDirectoryOf, isOnServer } from '../../find-daemon.ts';
 import { noEffect } from '../../options/options.ts';
 import { createLog } from '../../output/log.ts';
+import { plural } from '../../render/text.ts';
 
 /** Copies all conversations: into a new data directory (`backup`), or into the other store (`migrate`). */
 
@@ -63,7 +64,7 @@ async function backupOptions(
 function describeBackup({ from, to, missing, ...counts }: BackupReport): string {
   const { conversations, entries, outputs, files, deletions, bytes } = counts;
   return [
-    `${from} -> ${to}: ${conversations} conversations, ${entries} entries, ${outputs} large outputs, ${files} files, ${deletions} marks of deletions, ${bytes} bytes`,
+    `${from} -> ${to}: ${plural(conversations, 'conversation')}, ${entries} entries, ${plural(outputs, 'large output')}, ${plural(files, 'file')}, ${plural(deletions, 'mark')} of deletions, ${bytes} bytes`,
     ...missing.map(({ id, reason }) => `missing ${id}: ${reason}`),
     missing.length === 0
       ? 'read back, and the same'
@@ -129,7 +130,7 @@ function describeMigration({ from, to, ...counts }: MigrationReport): string {
   const { conversations, entries, records, outputs, files, deletions } = counts;
   const held = `${entries} entries, ${records} records of tools, ${outputs} large outputs, ${files} files`;
   return [
-    `${from} -> ${to}: ${conversations} conversations, ${deletions} marks of deletions`,
+    `${from} -> ${to}: ${plural(conversations, 'conversation')}, ${plural(deletions, 'mark')} of deletions`,
     `${held}: read back, and the same`,
     `${from} was not changed: run no daemon on it any more`,
   ].join('\n');
