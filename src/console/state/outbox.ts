@@ -49,8 +49,8 @@ function isKept(value: unknown): value is KeptPost {
 /** The first of these posts by conversation. It may begin one that the daemon does not list yet. */
 export const firstPosts = computed(() => byConversation([...accepted.value, ...outbox.value].reverse()));
 
-export const refusedPosts = computed(() =>
-  byConversation(outbox.value.filter(({ state }) => state === 'refused')),
+export const heldPosts = computed(() =>
+  byConversation(outbox.value.filter(({ state }) => state !== 'sending')),
 );
 
 function byConversation(posts: readonly KeptPost[]): ReadonlyMap<string, KeptPost> {

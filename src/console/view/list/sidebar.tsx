@@ -23,7 +23,7 @@ import {
   savedFilters,
   saveFilter,
 } from '../../state/list.ts';
-import { firstPosts, outbox, refusedPosts } from '../../state/outbox.ts';
+import { firstPosts, heldPosts, outbox } from '../../state/outbox.ts';
 import { openCommands, openPalette } from '../../state/palette.ts';
 import { enterPage, focusMain, linkTo, openToWrite, route } from '../../state/route.ts';
 import { agents, mayPost, phases } from '../../state/session.ts';
@@ -342,7 +342,7 @@ function Cost({ usd, unpricedCalls }: ConversationRow) {
 
 /** What a person should do has the line alone; else the agents at work, and one line of the newest text. */
 function State({ row }: { readonly row: ConversationRow }) {
-  const post = isUnlisted(row) ? firstPosts.value.get(row.id) : refusedPosts.value.get(row.id);
+  const post = isUnlisted(row) ? firstPosts.value.get(row.id) : heldPosts.value.get(row.id);
   if (post)
     return <span class={`waits ${post.state === 'refused' ? 'failed' : ''}`}>{UNSENT[post.state]}</span>;
   if (needsPerson(row)) return <span class="waits">{waitOf(row)}</span>;
