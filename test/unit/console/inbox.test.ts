@@ -88,7 +88,7 @@ describe('what needs a person', () => {
       failed: limit,
       asker: null,
     });
-    expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [])).toEqual({ kind: 'elsewhere', said: '' });
+    expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [])).toEqual({ kind: 'elsewhere' });
   });
 });
 
@@ -107,6 +107,22 @@ const step = fc.record({
   whole: fc.boolean(),
   changed: fc.oneof(fc.array(anyRow, { maxLength: 4 }), fc.array(anyRow, { minLength: 60, maxLength: 80 })),
   deleted: fc.array(id, { maxLength: 3 }),
+});
+
+describe('a run that waits for a message', () => {
+  it('shows what its agent said last, and no question of that message, which does not wait any more', () => {
+    const [entry] = logOf(calling('pm', 'ask', { question: 'Which?' }));
+    const waits = { kind: 'input', agent: 'pm', position: 0, workflow: 'ship' } as InboxItem;
+    const asked = { ...entry, content: 'One thing.' } as MessageEntry;
+    expect(contentOf(waits, [asked])).toEqual({
+      kind: 'elsewhere',
+      workflow: 'ship',
+      said: 'PM:\n\nOne thing.',
+    });
+    const person = { ...asked, author: { ...asked.author, id: 'ann', name: 'Ann' } };
+    expect(contentOf(waits, [person])).toMatchObject({ said: 'Ann:\n\nOne thing.' });
+    expect(contentOf(waits, [])).toEqual({ kind: 'elsewhere', workflow: 'ship' });
+  });
 });
 
 describe('the rows of the list', () => {

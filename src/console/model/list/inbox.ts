@@ -105,20 +105,20 @@ export function summaryOf(content: InboxContent, ran?: object): string {
 
 /** `entry`: of the item; `before`: those before it, the last one first. */
 export function contentOf(
-  { agent, position, workflow }: InboxItem,
+  { kind, agent, position, workflow }: InboxItem,
   [entry, ...before]: readonly Entry[],
   nameOf: NameOf = (slug) => slug,
 ): InboxContent {
+  if (kind === 'input' && entry?.type === 'message')
+    return { kind: 'elsewhere', workflow, said: `${entry.author.name}:\n\n${entry.content}` };
   if (entry?.type === 'approval-requested') return approvalOf(entry, before);
   const asker = askerOf(entry?.turnId, before);
   const ended = entry && endingOf([entry, ...before], agent, nameOf);
   if (ended) return { kind: 'ended', ...ended, asker };
   const call = entry?.type === 'message' && callsOf(entry)[position];
   const question = call && questionOf(call, agent);
-  if (question) return { kind: 'question', question, said: entry.content ?? '', asker };
-  const words = entry?.type === 'message' ? (entry.content ?? '') : '';
-  const by = entry?.author.id === agent ? '' : `${entry?.author.name}: `;
-  return { kind: 'elsewhere', workflow, said: words && by + words };
+  if (!question) return { kind: 'elsewhere', workflow };
+  return { kind: 'question', question, said: entry.content ?? '', asker };
 }
 
 /** Entries of old logs name neither tool nor arguments. */
