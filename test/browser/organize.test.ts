@@ -148,7 +148,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await until(unread).toEqual(['Second words']);
     await page.getByRole('button', { name: 'Mark all as read' }).press('Enter');
     await until(unread).toEqual([]);
-    expect(await page.evaluate('document.activeElement.id')).toBe('search');
+    expect(await page.evaluate('document.activeElement.id')).toBe('filters');
     await page.getByText('1 marked as read').waitFor();
     await page.getByRole('button', { name: 'Undo' }).click();
     await until(unread).toEqual(['Second words']);

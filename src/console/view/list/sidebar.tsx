@@ -207,14 +207,14 @@ function Filters() {
   };
   const news = found.value.filter(isNew);
   return (
-    <fieldset class="filters" aria-label="Filters">
+    <fieldset class="filters" id="filters" tabIndex={-1} aria-label="Filters">
       {lists.map(select)}
       <SavedFilters />
       {(isFiltered.value || news.length > 0) && (
         <p class="actions">
           {isFiltered.value && <LinkButton onClick={() => narrow(UNFILTERED)}>Show all</LinkButton>}
           {news.length > 0 && (
-            <Button class="link at-end" onClick={() => focusOn('search') && markAllRead(news)}>
+            <Button class="link at-end" onClick={() => focusOn('filters') && markAllRead(news)}>
               Mark all as read
             </Button>
           )}
