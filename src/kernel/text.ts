@@ -13,12 +13,12 @@ export function hasVisible(text: string): boolean {
 
 /** True if the text contains half of a surrogate pair, which UTF-8 cannot encode. */
 export function hasLoneSurrogate(text: string): boolean {
-  return /\p{Surrogate}/u.test(text);
+  return !text.isWellFormed();
 }
 
 /** Replaces each such half with U+FFFD. */
 export function wellFormed(text: string): string {
-  return text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
+  return text.toWellFormed();
 }
 
 /** Decodes UTF-8; null: not UTF-8. A byte order mark is removed, unless the text `keepsMark`. */
